@@ -122,11 +122,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		return nil, err
 	}
 	stock.costs = d.UnitCosts
-	if stock.sends, err = o.sendsTo(ctx); err != nil {
-		return nil, err
-	}
-	own := o.ofNamespaces(ctx, variants)
-	seen.promise(d, variants, own)
+	seen.promise(d, variants, o.ofNamespaces(ctx, variants))
 	if o.access.Capacity {
 		seen.snapshot.Cluster, seen.unlisted = stock.inventory.Cluster, stock.inventory.Unlisted
 	}
@@ -217,17 +213,46 @@ type stock struct {
 	sending *inventory.Sending
 }
 
+// inventory reads what there is and what is free, and of the kinds that may be read the objects
+// that say what pods will be and how many there may be.
 func (o *observer) inventory(ctx context.Context) (stock, error) {
-	var pods corev1.PodList
-	if err := o.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		return stock{}, fmt.Errorf("listing pods: %w", err)
+	var (
+		pods       corev1.PodList
+		namespaces corev1.NamespaceList
+		nodes      corev1.NodeList
+		runtimes   nodev1.RuntimeClassList
+		priorities schedulingv1.PriorityClassList
+		budgets    policyv1.PodDisruptionBudgetList
+		quotas     corev1.ResourceQuotaList
+	)
+	counts, unread := o.access.Capacity, o.access.Unread
+	for _, kind := range []struct {
+		read bool
+		name string
+		list client.ObjectList
+	}{
+		{true, "pods", &pods},
+		{o.access.Namespaces, "namespaces", &namespaces},
+		{counts, "nodes", &nodes},
+		{counts && !unread.RuntimeClasses, "runtime classes", &runtimes},
+		{counts && !unread.PriorityClasses, "priority classes", &priorities},
+		{counts && !unread.Budgets, "disruption budgets", &budgets},
+		{counts && !unread.Quotas, "resource quotas", &quotas},
+	} {
+		if !kind.read {
+			continue
+		}
+		if err := o.reader.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
+			return stock{}, fmt.Errorf("listing %s: %w", kind.name, err)
+		}
 	}
-	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items)}
+	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items), sends: map[string]bool{}}
 	var objects inventory.Objects
-	if o.access.Capacity {
-		var err error
-		if objects, err = o.objects(ctx, s.pods); err != nil {
-			return stock{}, err
+	if counts {
+		objects = inventory.Objects{
+			Nodes: pointers(nodes.Items), Pods: s.pods, Unread: unread,
+			RuntimeClasses: pointers(runtimes.Items), PriorityClasses: pointers(priorities.Items),
+			Budgets: pointers(budgets.Items), Quotas: pointers(quotas.Items),
 		}
 	}
 	s.inventory = o.names.Read(objects)
@@ -235,6 +260,9 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	s.memory = leastMemory(s.inventory.Cluster.Nodes)
 	for _, node := range objects.Nodes {
 		s.nodes[node.Name] = node
+	}
+	for _, n := range pointers(namespaces.Items) {
+		s.sends[n.Name] = n.Labels[v1alpha1.LabelPlacePods] == "true"
 	}
 	return s, nil
 }
@@ -288,40 +316,4 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 		all = append(all, replica)
 	}
 	return all
-}
-
-// objects are the nodes, and of the kinds that may be read the objects that say what pods
-// will be and how many there may be.
-func (o *observer) objects(ctx context.Context, pods []*corev1.Pod) (inventory.Objects, error) {
-	unread := o.access.Unread
-	var (
-		nodes      corev1.NodeList
-		runtimes   nodev1.RuntimeClassList
-		priorities schedulingv1.PriorityClassList
-		budgets    policyv1.PodDisruptionBudgetList
-		quotas     corev1.ResourceQuotaList
-	)
-	for _, kind := range []struct {
-		unread bool
-		name   string
-		list   client.ObjectList
-	}{
-		{false, "nodes", &nodes},
-		{unread.RuntimeClasses, "runtime classes", &runtimes},
-		{unread.PriorityClasses, "priority classes", &priorities},
-		{unread.Budgets, "disruption budgets", &budgets},
-		{unread.Quotas, "resource quotas", &quotas},
-	} {
-		if kind.unread {
-			continue
-		}
-		if err := o.reader.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
-			return inventory.Objects{}, fmt.Errorf("listing %s: %w", kind.name, err)
-		}
-	}
-	return inventory.Objects{
-		Nodes: pointers(nodes.Items), Pods: pods, Unread: unread,
-		RuntimeClasses: pointers(runtimes.Items), PriorityClasses: pointers(priorities.Items),
-		Budgets: pointers(budgets.Items), Quotas: pointers(quotas.Items),
-	}, nil
 }

@@ -36,7 +36,13 @@ func (v *variant) policy() decision.VariantPolicy {
 // resolve fills in what one replica takes, costs and can do.
 func (v *variant) resolve(fact *decision.Variant, s stock) {
 	spec := &v.object.Spec
-	name, source, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(v.pods, s))
+	var nodes []*corev1.Node
+	for _, pod := range v.pods {
+		if node := s.nodes[pod.Spec.NodeName]; node != nil {
+			nodes = append(nodes, node)
+		}
+	}
+	name, source, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodes)
 	if err == nil {
 		if v.target.template != nil && s.sends[v.key.Namespace] {
 			// The webhook will complete its pods.
@@ -144,16 +150,6 @@ func (v *variant) warn(reason decision.Reason, format string, args ...any) {
 }
 
 func (v *variant) invalid(err error) { v.note(v1alpha1.ReasonInvalidConfiguration, err.Error()) }
-
-func nodesOf(pods []*corev1.Pod, s stock) []*corev1.Node {
-	var nodes []*corev1.Node
-	for _, pod := range pods {
-		if node := s.nodes[pod.Spec.NodeName]; node != nil {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
-}
 
 // serverLimits fills in what follows from the template's server. Of a part of a device nothing
 // says the memory.

@@ -50,22 +50,6 @@ func (c *Controller) variantOf(ctx context.Context, pod *corev1.Pod) (oldest *v1
 	return oldest, err
 }
 
-// sendsTo are the namespaces whose pods the webhook sends on their way.
-func (o *observer) sendsTo(ctx context.Context) (map[string]bool, error) {
-	sends := map[string]bool{}
-	if !o.access.Namespaces {
-		return sends, nil
-	}
-	var namespaces corev1.NamespaceList
-	if err := o.reader.List(ctx, &namespaces, client.MatchingLabels{v1alpha1.LabelPlacePods: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the namespaces whose pods are placed: %w", err)
-	}
-	for i := range namespaces.Items {
-		sends[namespaces.Items[i].Name] = true
-	}
-	return sends, nil
-}
-
 // Handles reports whether the object is one of those that this controller handles.
 func (c *Controller) Handles(object client.Object) bool {
 	return object.GetLabels()[v1alpha1.LabelControllerInstance] == c.instance && c.watches(object.GetNamespace())
