@@ -38,7 +38,12 @@ func annotate(plan *decision.Plan, seen *observation) {
 		}
 		p.Facts = append(p.Facts, v.warnings...)
 		if seen.unreadable != "" && v.target.scale != nil {
-			unreadable(p, seen.unreadable)
+			f, ok := p.Fact(decision.ReasonCapacityUnknown)
+			if !ok {
+				f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: "how many more replicas fit is not known"}
+			}
+			f.Detail += ": " + seen.unreadable
+			overrideFact(p, f.Reason, f)
 		}
 		if seen.metricsErr != nil && v.target.state == decision.TargetFound {
 			blame(p, seen)
@@ -101,16 +106,6 @@ func overrideFact(p *decision.VariantPlan, general decision.Reason, telling deci
 			p.Reason = telling.Reason
 		}
 	}
-}
-
-// unreadable names the permissions without which nobody knows what is free.
-func unreadable(p *decision.VariantPlan, missing string) {
-	f, ok := p.Fact(decision.ReasonCapacityUnknown)
-	if !ok {
-		f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: "how many more replicas fit is not known"}
-	}
-	f.Detail += ": " + missing
-	overrideFact(p, f.Reason, f)
 }
 
 // blame tells why a model's serving replicas are in the dark, or nobody sees requests for one

@@ -142,14 +142,11 @@ func stripPod(object any) (any, error) {
 	return slim, nil
 }
 
-// scrapePrefix begins the annotations that say where a pod's metrics are.
-const scrapePrefix = "prometheus.io/"
-
 // stripPodAnnotations keeps what says which pod goes first and where its metrics are.
 func stripPodAnnotations(all map[string]string) map[string]string {
 	var kept map[string]string
 	for name, value := range all {
-		if name == corev1.PodDeletionCost || name == v1alpha1.AnnotationVictim || strings.HasPrefix(name, scrapePrefix) {
+		if name == corev1.PodDeletionCost || name == v1alpha1.AnnotationVictim || strings.HasPrefix(name, "prometheus.io/") {
 			if kept == nil {
 				kept = map[string]string{}
 			}

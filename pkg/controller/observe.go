@@ -309,7 +309,7 @@ func (v *variant) before() *int {
 func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Replica) []decision.Replica {
 	all := make([]decision.Replica, 0, len(ready))
 	for _, pod := range ready {
-		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+		replica := samples[client.ObjectKeyFromObject(pod)]
 		replica.Name, replica.Node, replica.Marked = pod.Name, pod.Spec.NodeName, isMarked(pod)
 		replica.Since = condition(pod, corev1.PodReady).LastTransitionTime.Time
 		samplesOf(&replica).keep(pod.CreationTimestamp.Add(-time.Nanosecond))

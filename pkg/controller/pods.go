@@ -26,6 +26,9 @@ import (
 // statesOf sorts pods by state: those that are ready by name, and those that start by age, the
 // oldest first. Pods that end, or have ended, are no replicas.
 func statesOf(pods []*corev1.Pod) (ready []*corev1.Pod, starting []decision.Starting) {
+	byAge := func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}
 	for _, pod := range slices.SortedFunc(slices.Values(pods), byAge) {
 		switch serves := condition(pod, corev1.PodReady); {
 		case !counts(pod):
@@ -48,10 +51,6 @@ func statesOf(pods []*corev1.Pod) (ready []*corev1.Pod, starting []decision.Star
 	}
 	slices.SortFunc(ready, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return ready, starting
-}
-
-func byAge(a, b *corev1.Pod) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // begun is since when a pod starts: its creation, when a node was found for it, or when it

@@ -21,7 +21,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
-// reporter shows plans. Each view of a plan has a file of its own.
+// reporter shows plans.
 type reporter struct {
 	statuses *statuses
 	recorder events.EventRecorder
@@ -243,29 +243,24 @@ func logDetail(ctx context.Context, plan *decision.Plan, seen *observation) {
 	if !log.Enabled() {
 		return
 	}
-	for i := range seen.snapshot.Models {
-		m := &seen.snapshot.Models[i]
+	for _, m := range seen.snapshot.Models {
 		log.Info("Inputs of a model", "model", m.ID, "namespace", m.Namespace, "arrival", number64(m.Arrival), "queue", number64(m.Queue))
-		for j := range m.Variants {
-			v := &m.Variants[j]
+		for _, v := range m.Variants {
 			name := klog.KRef(m.Namespace, v.Name)
 			log.Info("Inputs of a variant", "variant", name, "current", v.Current, "ready", v.Ready, "starting", len(v.Starting), "cost", v.Cost, "startup", v.Startup)
-			for k := range v.Replicas {
-				r := &v.Replicas[k]
+			for _, r := range v.Replicas {
 				log.Info("Inputs of a replica", "variant", name, "pod", r.Name, "kvUse", number64(r.KVUse), "waiting", number64(r.Waiting), "running", number64(r.Running),
 					"served", number64(r.Served), "ttft", number64(r.TTFT), "itl", number64(r.ITL))
 			}
 		}
 	}
-	for i := range plan.Models {
-		m := &plan.Models[i]
+	for _, m := range plan.Models {
 		if m.Demand != nil {
 			log.Info("Scores of a model", "model", m.ID, "namespace", m.Namespace, "arrival", m.Demand.Arrival, "forecast", m.Demand.Forecast, "backlog", m.Demand.Backlog,
 				"triggered", m.Triggered, "sized", m.Sized, "serviceClass", m.Promise.Class)
 		}
-		for j := range m.Variants {
-			p := &m.Variants[j]
-			log.Info("Scores of a variant", "variant", klog.KRef(p.Key.Namespace, p.Key.Name), "servesEach", p.ServesEach, "slots", slotsOf(p), "desired", desiredOf(p),
+		for _, p := range m.Variants {
+			log.Info("Scores of a variant", "variant", klog.KRef(p.Key.Namespace, p.Key.Name), "servesEach", p.ServesEach, "slots", slotsOf(&p), "desired", desiredOf(&p),
 				"reason", p.Reason, "steps", p.Steps)
 		}
 	}
