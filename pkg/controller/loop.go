@@ -127,8 +127,11 @@ func (l *Loop) begin(ctx context.Context) {
 		l.schedule.begin(round, time.Now())
 		l.round(ctx, round)
 	default:
-		if l.readings.at.IsZero() {
-			l.introduce(ctx)
+		if _, ok := l.metrics.(Follower); ok && l.readings.at.IsZero() {
+			// Metrics that ask pods have to know them before the first reading.
+			if _, err := l.look(ctx, time.Now()); err != nil {
+				klog.FromContext(ctx).Error(err, "The cluster could not be observed before the first reading of metrics")
+			}
 		}
 		l.schedule.begin(round, time.Now())
 		if l.settings.Current().History {
@@ -164,16 +167,6 @@ func (l *Loop) tellReading(ctx context.Context, err error) {
 		klog.FromContext(ctx).Error(err, "Some metrics could not be read; the last known values are used until they are stale")
 	default:
 		klog.FromContext(ctx).Info("All metrics could be read again")
-	}
-}
-
-// introduce lets metrics that ask pods know them before the first reading.
-func (l *Loop) introduce(ctx context.Context) {
-	if _, ok := l.metrics.(Follower); !ok {
-		return
-	}
-	if _, err := l.look(ctx, time.Now()); err != nil {
-		klog.FromContext(ctx).Error(err, "The cluster could not be observed before the first reading of metrics")
 	}
 }
 
