@@ -39,8 +39,6 @@ const (
 	// indexOwner finds the ReplicaSets that a Deployment made, and the Deployments and
 	// StatefulSets that an object of another kind made, by its UID.
 	indexOwner = "controllerUID"
-	// indexVictim finds the pods that carry our mark, all by the same value.
-	indexVictim = "victim"
 )
 
 // CacheOptions say what the manager keeps of the cluster: only what the loop reads,
@@ -295,7 +293,6 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 		values client.IndexerFunc
 	}
 	indexes := []index{
-		{&corev1.Pod{}, indexVictim, markOf},
 		{&appsv1.ReplicaSet{}, indexOwner, controllerOf},
 		{&appsv1.Deployment{}, indexOwner, controllerOf},
 		{&appsv1.StatefulSet{}, indexOwner, controllerOf},
@@ -316,13 +313,6 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 func controllerOf(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
-func markOf(o client.Object) []string {
-	if _, ok := o.GetAnnotations()[v1alpha1.AnnotationVictim]; ok {
-		return []string{marked}
 	}
 	return nil
 }

@@ -44,9 +44,9 @@ func TestMarksThatBelongToNobody(t *testing.T) {
 		"another manager scales a Deployment elsewhere": {pod, []client.Object{set, deployment, elsewhere(theirs("apps/v1", "Deployment", "d"))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(append(c.beside, c.pod.DeepCopy())...)
+			builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(c.beside...)
 			require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
-			strays, err := (&observer{reader: builder.Build()}).strays(t.Context(), &observation{})
+			strays, err := (&observer{reader: builder.Build()}).strays(t.Context(), &observation{}, []*corev1.Pod{c.pod})
 			require.NoError(t, err)
 			assert.Equal(t, c.stray, len(strays) == 1)
 		})

@@ -66,17 +66,13 @@ type Options struct {
 
 // Controller is the loop and what feeds it, as parts of a manager.
 type Controller struct {
-	settings *settings.Settings
-	names    *inventory.Names
-	// ready is closed when the settings of the cluster are in force.
-	ready <-chan struct{}
+	// follower has the settings and the names of accelerators in force.
+	follower *settings.Follower
+	// config and access are those at the start.
+	config config.Config
+	access Access
 	// cached is what the loop reads, and live asks the API server.
 	cached, live client.Reader
-	access       Access
-	// instance and namespace say which objects are handled.
-	instance, namespace string
-	// scheduler is that of the variants' pods where they are sent.
-	scheduler string
 }
 
 // New adds the controller to a manager that was not started yet, whose cache has
@@ -113,10 +109,7 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 			return nil, fmt.Errorf("adding the controller to the manager: %w", err)
 		}
 	}
-	return &Controller{
-		settings: f.Settings, names: f.Names, ready: f.Ready, cached: mgr.GetCache(), live: mgr.GetAPIReader(), access: o.Access,
-		instance: o.Config.ControllerInstance, namespace: o.Config.WatchNamespace, scheduler: o.Config.Webhook.Scheduler,
-	}, nil
+	return &Controller{follower: f, config: o.Config, access: o.Access, cached: mgr.GetCache(), live: mgr.GetAPIReader()}, nil
 }
 
 func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, trigger *trigger) (*Loop, error) {
@@ -167,7 +160,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 // force.
 func (c *Controller) Ready(*http.Request) error {
 	select {
-	case <-c.ready:
+	case <-c.follower.Ready:
 		return nil
 	default:
 		return errors.New("the caches are not filled yet")
@@ -218,7 +211,7 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 	if err != nil || v == nil {
 		return nil, "", err
 	}
-	name, _, err := c.names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], &corev1.PodTemplateSpec{Spec: pod.Spec}, nil)
+	name, _, err := c.follower.Names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], &corev1.PodTemplateSpec{Spec: pod.Spec}, nil)
 	if err != nil {
 		return nil, err.Error(), nil //nolint:nilerr // what contradicts itself is left alone, which is no failure
 	}
@@ -228,7 +221,7 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 			return nil, "", fmt.Errorf("listing nodes: %w", err)
 		}
 	}
-	sent, why = inventory.NewSending(c.scheduler, c.names, pointers(nodes.Items)).Send(&pod.Spec, name)
+	sent, why = inventory.NewSending(c.config.Webhook.Scheduler, c.follower.Names, pointers(nodes.Items)).Send(&pod.Spec, name)
 	return sent, why, nil
 }
 
@@ -250,17 +243,17 @@ func (c *Controller) variantOf(ctx context.Context, pod *corev1.Pod) (oldest *v1
 
 // Handles reports whether the object is one of those that this controller handles.
 func (c *Controller) Handles(object client.Object) bool {
-	return object.GetLabels()[v1alpha1.LabelControllerInstance] == c.instance && c.watches(object.GetNamespace())
+	return object.GetLabels()[v1alpha1.LabelControllerInstance] == c.config.ControllerInstance && c.watches(object.GetNamespace())
 }
 
 func (c *Controller) watches(namespace string) bool {
-	return c.namespace == "" || c.namespace == namespace
+	return c.config.WatchNamespace == "" || c.config.WatchNamespace == namespace
 }
 
 // Around is what there is beside an object on its target, and the service classes in
 // force. What may be scaled is left to the caller.
 func (c *Controller) Around(ctx context.Context, v *v1alpha1.VariantAutoscaling) (review.Surroundings, error) {
-	around := review.Surroundings{Classes: &c.settings.Current().ServiceClasses}
+	around := review.Surroundings{Classes: &c.follower.Settings.Current().ServiceClasses}
 	target, err := review.TargetOf(v)
 	if err != nil {
 		return around, nil //nolint:nilerr // what names no target has nothing beside it; the review says so

@@ -145,7 +145,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 	var unclear []decision.ModelKey
 	seen.snapshot.Models, unclear = join(models, r.models, o.history, o.met)
 	o.tellUnclear(ctx, models, unclear)
-	if seen.strays, err = o.strays(ctx, seen); err != nil {
+	if seen.strays, err = o.strays(ctx, seen, stock.pods); err != nil {
 		return nil, err
 	}
 	o.startups.forget(seen.variants)

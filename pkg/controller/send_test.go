@@ -30,10 +30,12 @@ func known(t *testing.T, cached, live []client.Object) *Controller {
 		require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
 		return builder.Build()
 	}
-	return &Controller{
-		names: &inventory.Names{}, settings: settings.Of(config.Dynamic{}), cached: build(cached), live: build(append(live, cached...)),
-		access: Access{Capacity: true}, instance: "blue", scheduler: "packer",
+	c := &Controller{
+		follower: &settings.Follower{Names: &inventory.Names{}, Settings: settings.Of(config.Dynamic{})},
+		access:   Access{Capacity: true}, cached: build(cached), live: build(append(live, cached...)),
 	}
+	c.config.ControllerInstance, c.config.Webhook.Scheduler = "blue", "packer"
+	return c
 }
 
 // on is an object of the controller on a target.
@@ -128,7 +130,7 @@ func TestSend(t *testing.T) {
 	assert.Nil(t, sent)
 	assert.Equal(t, "it selects L40S nodes", why)
 
-	c.namespace = "other"
+	c.config.WatchNamespace = "other"
 	sent, why, err = c.Send(t.Context(), pod)
 	require.NoError(t, err)
 	assert.Nil(t, sent)

@@ -27,8 +27,6 @@ const (
 	markTimeout = 5 * time.Second
 	// markAttempts is how often a mark is tried while only the pod's status moves.
 	markAttempts = 5
-	// marked is the value under which indexVictim has every marked pod.
-	marked = "true"
 )
 
 // leftToUs reports whether which replicas of the variant go is our choice: the
@@ -181,15 +179,13 @@ func counts(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// strays are the marked pods whose target no object scales any more, ours or that of
+// strays are the marked ones of all pods whose target no object scales any more, ours or that of
 // another instance.
-func (o *observer) strays(ctx context.Context, seen *observation) ([]*corev1.Pod, error) {
-	var list corev1.PodList
-	err := o.reader.List(ctx, &list, client.InNamespace(o.namespace), client.MatchingFields{indexVictim: marked}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing the pods that were chosen to go: %w", err)
-	}
-	if len(list.Items) == 0 {
+func (o *observer) strays(ctx context.Context, seen *observation, pods []*corev1.Pod) ([]*corev1.Pod, error) {
+	with := only(pods, func(pod *corev1.Pod) bool {
+		return isMarked(pod) && counts(pod) && (o.namespace == "" || pod.Namespace == o.namespace)
+	})
+	if len(with) == 0 {
 		return nil, nil
 	}
 	known := map[types.UID]bool{}
@@ -199,8 +195,8 @@ func (o *observer) strays(ctx context.Context, seen *observation) ([]*corev1.Pod
 		}
 	}
 	var strays []*corev1.Pod
-	for _, pod := range pointers(list.Items) {
-		if known[pod.UID] || !counts(pod) {
+	for _, pod := range with {
+		if known[pod.UID] {
 			continue
 		}
 		above, err := variantsAbove(ctx, pod, func(*v1alpha1.VariantAutoscaling) bool { return true }, o.reader)
