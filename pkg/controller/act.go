@@ -102,7 +102,9 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 		return outcome{err: l.err}
 	}
 	var o outcome
-	if victims := chosen(p, v); len(victims) > 0 {
+	if *p.Desired < p.Current {
+		// The plan names victims when the choice is ours.
+		victims := only(v.pods, func(pod *corev1.Pod) bool { return counts(pod) && slices.Contains(p.Victims, pod.Name) })
 		o.unmarked = a.marker.write(ctx, victims, withMark)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
@@ -112,14 +114,6 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 		o.err = fmt.Errorf("%w: %w", errLate, o.err)
 	}
 	return o
-}
-
-// chosen are the pods of the plan's victims, which it names when the choice is ours.
-func chosen(p *decision.VariantPlan, v *variant) []*corev1.Pod {
-	if *p.Desired >= p.Current {
-		return nil
-	}
-	return only(v.pods, func(pod *corev1.Pod) bool { return counts(pod) && slices.Contains(p.Victims, pod.Name) })
 }
 
 // changes reports whether the plan asks for a write.

@@ -176,8 +176,7 @@ func (o *observer) variants(ctx context.Context, seen *observation) ([]*variant,
 		return nil, fmt.Errorf("listing VariantAutoscaling objects: %w", err)
 	}
 	variants := make([]*variant, 0, len(list.Items))
-	for i := range list.Items {
-		object := &list.Items[i]
+	for _, object := range pointers(list.Items) {
 		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance || o.locals.Excludes(object.Namespace) {
 			continue
 		}
@@ -257,7 +256,7 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	}
 	s.inventory = o.names.Read(objects)
 	s.sending = inventory.NewSending(o.scheduler, o.names, objects.Nodes)
-	s.memory = leastMemory(s.inventory.Cluster.Nodes)
+	s.memory = inventory.LeastMemory(s.inventory.Cluster.Nodes)
 	for _, node := range objects.Nodes {
 		s.nodes[node.Name] = node
 	}

@@ -180,28 +180,6 @@ func (v *variant) warnOfName() {
 	}
 }
 
-// leastMemory is the memory of one device of each type, in GiB, of the nodes whose
-// devices have least of it. A type of which some nodes do not say it is left out.
-func leastMemory(nodes []placement.Node) map[capacity.Accelerator]int {
-	least := map[capacity.Accelerator]int{}
-	add := func(d capacity.Device) {
-		if d.Accelerator == "" {
-			return
-		}
-		if known, seen := least[d.Accelerator]; !seen || d.MemoryGiB < known {
-			least[d.Accelerator] = d.MemoryGiB
-		}
-	}
-	for i := range nodes {
-		n := &nodes[i]
-		add(capacity.Device{Accelerator: n.Accelerator, MemoryGiB: n.MemoryGiB})
-		for _, pool := range n.Beside {
-			add(pool.Device)
-		}
-	}
-	return least
-}
-
 // promise puts into the policy what was promised to each model's clients, whether it may
 // scale to zero, and its thresholds where its namespace has some of its own. Variants of a
 // model whose service class cannot be told get a warning; saturation alone decides for them.

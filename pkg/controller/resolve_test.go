@@ -14,7 +14,6 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -220,15 +219,6 @@ func TestArgumentsComeBeforeMemoryInAllContainers(t *testing.T) {
 	assert.Equal(t, capacity.Tokens(16000), tokens(first, second))
 	first.Resources = corev1.ResourceRequirements{}
 	assert.Zero(t, tokens(first), "without devices")
-}
-
-func TestTheLeastMemoryOfATypeOfDevices(t *testing.T) {
-	got := leastMemory([]placement.Node{
-		{Accelerator: "A100", MemoryGiB: 80},
-		{Accelerator: "A100", MemoryGiB: 40, Beside: []placement.Pool{{Device: capacity.Device{Accelerator: "L4", MemoryGiB: 22}}}},
-		{Accelerator: "V100", MemoryGiB: 16}, {Accelerator: "V100"}, {Accelerator: "V100", MemoryGiB: 32}, {},
-	})
-	assert.Equal(t, map[capacity.Accelerator]int{"A100": 40, "L4": 22, "V100": 0}, got)
 }
 
 // A replica's KV cache is as large as it says itself; before that, as its arguments

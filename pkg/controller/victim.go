@@ -75,7 +75,7 @@ func (m *marker) change(ctx context.Context, pod *corev1.Pod, edit func(map[stri
 		if !apierrors.IsConflict(err) {
 			return fmt.Errorf("writing %s of pod %s/%s: %w", corev1.PodDeletionCost, pod.Namespace, pod.Name, err)
 		}
-		read := podMetadata(pod)
+		read := &corev1.Pod{}
 		err = m.live.Get(ctx, client.ObjectKeyFromObject(pod), read)
 		if apierrors.IsNotFound(err) || err == nil && read.UID != pod.UID {
 			return nil
@@ -97,15 +97,8 @@ func (m *marker) patch(ctx context.Context, seen *metav1.ObjectMeta, annotations
 	if err != nil {
 		return err
 	}
-	pod := podMetadata(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
 	return m.writer.Patch(ctx, pod, client.RawPatch(types.MergePatchType, body), client.FieldOwner(component))
-}
-
-func podMetadata(pod *corev1.Pod) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-	}
 }
 
 // withMark is what has to be written so that the pod goes first; nil means nothing.

@@ -74,8 +74,7 @@ func (s *sleepers) end(now time.Time, seen found[decision.Sample]) (news bool) {
 func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
 	asleep := map[decision.ModelKey]sleeper{}
 	s.namespaces = map[string]int{}
-	for i := range plan.Models {
-		m := &plan.Models[i]
+	for _, m := range pointers(plan.Models) {
 		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
 		s.namespaces[m.ID]++
 		if sleeps(m, seen, outcomes) {
@@ -89,8 +88,7 @@ func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[d
 // that we may wake.
 func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]outcome) bool {
 	ours := false
-	for i := range m.Variants {
-		p := &m.Variants[i]
+	for _, p := range pointers(m.Variants) {
 		v := seen.variants[p.Key]
 		if v == nil || v.target.scale == nil {
 			continue

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // Devices is what a node offers of one resource.
@@ -418,3 +421,25 @@ var countedPrefixes = func() []string {
 	}
 	return slices.Sorted(maps.Keys(all))
 }()
+
+// LeastMemory is the memory of one device of each type, in GiB, of the nodes whose
+// devices have least of it. A type of which some nodes do not say it is left out.
+func LeastMemory(nodes []placement.Node) map[capacity.Accelerator]int {
+	least := map[capacity.Accelerator]int{}
+	add := func(d capacity.Device) {
+		if d.Accelerator == "" {
+			return
+		}
+		if known, seen := least[d.Accelerator]; !seen || d.MemoryGiB < known {
+			least[d.Accelerator] = d.MemoryGiB
+		}
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		add(capacity.Device{Accelerator: n.Accelerator, MemoryGiB: n.MemoryGiB})
+		for _, pool := range n.Beside {
+			add(pool.Device)
+		}
+	}
+	return least
+}

@@ -243,3 +243,12 @@ func TestViewTakesWhatPodsHold(t *testing.T) {
 	assert.Equal(t, 7, carried.View(Used{}, nil).Beside[0].Free, "the description has not changed")
 	assert.Zero(t, testing.AllocsPerRun(100, func() { n = carried.View(used, scratch) }))
 }
+
+func TestTheLeastMemoryOfATypeOfDevices(t *testing.T) {
+	got := LeastMemory([]placement.Node{
+		{Accelerator: "A100", MemoryGiB: 80},
+		{Accelerator: "A100", MemoryGiB: 40, Beside: []placement.Pool{{Device: capacity.Device{Accelerator: "L4", MemoryGiB: 22}}}},
+		{Accelerator: "V100", MemoryGiB: 16}, {Accelerator: "V100"}, {Accelerator: "V100", MemoryGiB: 32}, {},
+	})
+	assert.Equal(t, map[capacity.Accelerator]int{"A100": 40, "L4": 22, "V100": 0}, got)
+}
