@@ -25,7 +25,7 @@
 //
 // Everything that can time out is behind the Options of controller.go, which the program
 // plugs adapters into; all else is read from the cache of the manager, by index. One
-// goroutine decides and writes; it never waits for metrics, which are read aside (aside.go).
+// goroutine decides and writes; it never waits for metrics, which are read beside it (readings.go).
 //
 // Read Loop first, then the four files above in their order.
 package controller

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,11 @@ func newPod(t *testing.T, cluster *localcluster.Cluster, api kubernetes.Interfac
 	for _, variable := range container.Env {
 		value := variable.Value
 		if from := variable.ValueFrom; from != nil {
+			if of := from.ResourceFieldRef; of != nil {
+				require.Equal(t, "limits.memory", of.Resource, variable.Name)
+				p.env = append(p.env, fmt.Sprintf("%s=%d", variable.Name, container.Resources.Limits.Memory().Value()))
+				continue
+			}
 			require.NotNil(t, from.FieldRef, variable.Name)
 			fields := map[string]string{"metadata.namespace": home, "metadata.name": deployment.Name + "-pod"}
 			require.Contains(t, fields, from.FieldRef.FieldPath, variable.Name)

@@ -14,7 +14,7 @@ func TestItPrintsTheObjectsInTheOrderOfHelm(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, request{chart: chart, name: "wva", namespace: "serving", kubernetes: "v1.35.0", files: []string{chart + "/values-llm-d.yaml"}}.write(&out))
 	assert.Regexp(t, `(?s)kind: ServiceAccount\n.*kind: CustomResourceDefinition\n.*kind: Deployment\n.*kind: VariantAutoscaling\n`, out.String())
-	assert.Contains(t, out.String(), "name: wva-workload-variant-autoscaler-hpa\n  namespace: llm-d-autoscaler\n")
+	assert.Contains(t, out.String(), "name: wva-workload-variant-autoscaler-hpa\n  namespace: \"llm-d-autoscaler\"\n")
 	assert.NotContains(t, out.String(), "kubectl get va", "the notes are no objects")
 }
 
