@@ -76,7 +76,7 @@ func saturated(p decision.VariantPlan) bool {
 	})
 }
 
-// sloText says what the promise is.
+// sloText says what the SLO is.
 func sloText(p *decision.Promise) string {
 	var parts []string
 	if p.SLO.TTFT > 0 {
@@ -85,7 +85,7 @@ func sloText(p *decision.Promise) string {
 	if p.SLO.ITL > 0 {
 		parts = append(parts, fmt.Sprintf("each further one within %g ms", p.SLO.ITL))
 	}
-	return fmt.Sprintf("service class %s promises %s", p.Class, strings.Join(parts, " and "))
+	return fmt.Sprintf("the SLO of service class %s is %s", p.Class, strings.Join(parts, " and "))
 }
 
 // reasonOf is the decision's own reason for a state of the target.

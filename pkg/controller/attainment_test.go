@@ -99,7 +99,7 @@ func TestWhatKeptThePromiseArrivesInTheSnapshotAndNoRoundWaits(t *testing.T) {
 				}
 				assert.Equal(t, []string{"0 Full", "10 Fast", "20 Fast"}, b.run(t, 25*time.Second))
 				assert.Equal(t, c.want, got[len(got)-1])
-				assert.Len(t, b.logged("kept the promised latency"), c.logged)
+				assert.Len(t, b.logged("that met the SLO could not be read"), c.logged)
 				assert.Len(t, c.keeper.asked, 1, "once in a full round")
 			})
 		})

@@ -103,7 +103,7 @@ func (a *attainment) begin(ctx context.Context, now time.Time, window time.Durat
 func (a *attainment) take(ctx context.Context, read found[decision.Sample]) {
 	a.reading, a.known = false, read.over(a.known)
 	if news(&a.wrong, read.err) && read.err != nil {
-		klog.FromContext(ctx).Error(read.err, "What share of the requests kept the promised latency could not be read; decisions go on without it")
+		klog.FromContext(ctx).Error(read.err, "The share of the requests that met the SLO could not be read; decisions go on without it")
 	}
 }
 

@@ -217,7 +217,7 @@ func TestAnnotate(t *testing.T) {
 
 func TestWhetherThePromiseDecided(t *testing.T) {
 	a, b := decision.Key{Namespace: "n", Name: "a"}, decision.Key{Namespace: "n", Name: "b"}
-	const promise = "service class Premium promises the first token within 500 ms and each further one within 24 ms"
+	const promise = "the SLO of service class Premium is the first token within 500 ms and each further one within 24 ms"
 	succeeded := []decision.Fact{{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + promise}}
 	cases := []struct {
 		name   string
@@ -244,7 +244,7 @@ func TestWhetherThePromiseDecided(t *testing.T) {
 		})
 	}
 	only := decision.Promise{Class: "Freemium", SLO: capacity.SLO{ITL: 40}}
-	assert.Equal(t, "service class Freemium promises each further one within 40 ms", sloText(&only))
+	assert.Equal(t, "the SLO of service class Freemium is each further one within 40 ms", sloText(&only))
 }
 
 func TestAMissingPermissionIsNamedOnEveryPath(t *testing.T) {

@@ -153,10 +153,14 @@ func (r *reporter) forget(seen *observation) {
 	for _, key := range r.known {
 		if seen.variants[key] == nil {
 			r.metrics.Gone(key)
-			delete(r.failures, key)
 			delete(r.net, key)
 		}
 	}
+	maps.DeleteFunc(r.failures, func(key decision.Key, _ string) bool {
+		return seen.variants[key] == nil && !slices.ContainsFunc(seen.undecoded, func(o *v1alpha1.VariantAutoscaling) bool {
+			return key == decision.Key{Namespace: o.Namespace, Name: o.Name}
+		})
+	})
 	r.known = slices.Collect(maps.Keys(seen.variants))
 	r.rivals.Keep(r.overlay.forget(seen))
 }

@@ -218,3 +218,24 @@ func TestWhatIsNotWritten(t *testing.T) {
 		})
 	}
 }
+
+// One that comes again is told of again, and who is gone leaves nothing behind.
+func TestAnObjectThatCannotBeReadIsToldOfOnce(t *testing.T) {
+	plan, seen, r, recorder := fleet(t, 1)
+	plan.Models, seen.variants = nil, map[decision.Key]*variant{}
+	bad := []*v1alpha1.VariantAutoscaling{{ObjectMeta: metav1.ObjectMeta{Namespace: "llm", Name: "bad", Annotations: map[string]string{v1alpha1.AnnotationUndecodable: "no number"}}}}
+	for _, there := range []bool{true, true, false, true} {
+		seen.undecoded = nil
+		if there {
+			seen.undecoded = bad
+		}
+		err := r.report(t.Context(), plan, seen, nil, nil)
+		if there {
+			require.ErrorContains(t, err, "VariantAutoscaling llm/bad cannot be read: no number")
+		} else {
+			require.NoError(t, err)
+			assert.Empty(t, r.failures)
+		}
+	}
+	assert.Len(t, drained(recorder), 2)
+}

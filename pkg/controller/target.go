@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/review"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -177,7 +178,7 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 		return true, fmt.Errorf("reading %s of VariantAutoscaling %s/%s: %w", t, v.key.Namespace, v.key.Name, err)
 	case err != nil:
 		// One target that cannot be understood must not stop the round for all others.
-		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%s cannot be read: %v", t, err)
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%s cannot be read: %v", t, config.Steady(err))
 	}
 	return true, nil
 }
@@ -338,10 +339,19 @@ func autoscalersOn(ctx context.Context, reader client.Reader, access Access, nam
 	}
 	for i := range autoscalers.Items {
 		if name := autoscalers.Items[i].Name; len(found) == 0 || !strings.HasPrefix(name, "keda-hpa-") {
-			found = append(found, review.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: name})
+			found = append(found, review.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: name, Owner: makerOf(&autoscalers.Items[i])})
 		}
 	}
 	return found, nil
+}
+
+// makerOf is the kind and name of what controls an object; empty where nothing does.
+func makerOf(o client.Object) string {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return ""
+	}
+	return owner.Kind + " " + owner.Name
 }
 
 // variantsOn are our objects on a target, by its targetKey, whatever instance handles them.

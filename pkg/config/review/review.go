@@ -24,11 +24,18 @@ func (t Target) String() string { return t.Kind.Kind + " " + t.Name }
 type Autoscaler struct {
 	// Kind and Name are those of the object: HorizontalPodAutoscaler.
 	Kind, Name string
-	Target     Target
+	// Owner is the kind and name of the object that makes it, and would make it again; empty for none.
+	Owner  string
+	Target Target
 }
 
 // String names the autoscaler as messages do.
-func (a Autoscaler) String() string { return a.Kind + " " + a.Name }
+func (a Autoscaler) String() string {
+	if a.Owner == "" {
+		return a.Kind + " " + a.Name
+	}
+	return a.Kind + " " + a.Name + " (which " + a.Owner + " makes: change it there)"
+}
 
 // Surroundings are what there is beside an object.
 type Surroundings struct {

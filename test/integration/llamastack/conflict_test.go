@@ -20,7 +20,7 @@ func TestAVariantOnAServerSaysWhoScalesIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, reason, who string
 	}{
-		"its own autoscaler": {"workload: {replicas: 1, autoscaling: {maxReplicas: 3}}", llmd.ReasonAutoscalerOnTarget, "HorizontalPodAutoscaler demo-hpa also scales Deployment demo"},
+		"its own autoscaler": {"workload: {replicas: 1, autoscaling: {maxReplicas: 3}}", llmd.ReasonAutoscalerOnTarget, "HorizontalPodAutoscaler demo-hpa (which LlamaStackDistribution demo makes: change it there) also scales Deployment demo"},
 		"its operator":       {"workload: {replicas: 1}", "ReplicasOverwritten", "field manager llama-stack-operator keeps changing the replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
