@@ -92,6 +92,7 @@ func (r *round) attained(m *model) Attained {
 // complete reports whether the fleet is what sizing asks for: no replica starts, none serves
 // that cannot keep the promise, and those that serve are counted for what arrives.
 func (m *model) complete() bool {
-	return m.demand.now > 0 && m.demand.now <= m.served(func(v *variant) int { return v.in.Ready }) &&
+	odd := func(v *variant) bool { return v.odd.seen > 0 }
+	return m.demand.now > 0 && !slices.ContainsFunc(m.variants, odd) && m.demand.now <= m.served(func(v *variant) int { return v.in.Ready }) &&
 		!slices.ContainsFunc(m.variants, func(v *variant) bool { return len(v.in.Starting) > 0 || v.in.Ready > 0 && v.rate.unfit() })
 }

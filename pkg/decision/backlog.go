@@ -36,7 +36,7 @@ func (r *round) backlogAtReady(m *model) float64 {
 	serving := capacity.Rate(0)
 	var coming []landing
 	for _, v := range m.variants {
-		serving += v.rate.max * capacity.Rate(min(v.in.Current, v.in.Ready))
+		serving += v.rate.max * v.effective(min(v.in.Current, v.in.Ready))
 		coming = r.landings(coming, m, v)
 	}
 	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())

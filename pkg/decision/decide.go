@@ -37,6 +37,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 func (r *round) see(m *model) {
 	for _, v := range m.variants {
 		r.admit(v)
+		v.odd = r.judgeOdd(m, v)
 		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(m, v)
 	}
 	r.trustAlone(m)

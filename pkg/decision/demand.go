@@ -302,12 +302,12 @@ func (m *model) sum(of func(*Replica) float64) float64 {
 }
 
 // backlog is the number of requests that wait, in the gateway and in the replicas; but not
-// in one that hangs: nothing that is added serves these.
+// in one that hangs, or is slow alone: nothing that is added serves these.
 func (r *round) backlog(m *model) float64 {
 	sum := r.value(m.in.Queue)
 	for _, v := range m.variants {
 		for i := range v.in.Replicas {
-			if !v.load.hung(i) {
+			if !v.load.hung(i) && !v.odd.at(i) {
 				sum += r.value(v.in.Replicas[i].Waiting)
 			}
 		}
@@ -319,13 +319,15 @@ func (r *round) backlog(m *model) float64 {
 // that of the newest alone, which is unknown while nothing completes.
 func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 	var input, output, weight float64
-	m.eachReplica(func(p *Replica) {
-		if r.usable(p.Served) && r.usable(p.Input) && r.usable(p.Output) {
-			input += p.Input.Value * p.Served.Value
-			output += p.Output.Value * p.Served.Value
-			weight += p.Served.Value
+	for _, v := range m.variants {
+		for i := range v.in.Replicas {
+			if p := &v.in.Replicas[i]; !v.odd.at(i) && r.usable(p.Served) && r.usable(p.Input) && r.usable(p.Output) {
+				input += p.Input.Value * p.Served.Value
+				output += p.Output.Value * p.Served.Value
+				weight += p.Served.Value
+			}
 		}
-	})
+	}
 	old := m.old.Tokens
 	if weight == 0 {
 		if old.Shape.Known() {

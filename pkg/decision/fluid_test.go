@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -44,6 +45,10 @@ type fluid struct {
 	// deaf has every write fail.
 	deaf bool
 	told func(*Snapshot, *Plan)
+	// change puts something else into what is seen before each round.
+	change func(*Snapshot)
+	// zeroed has the next scrape show zeros alone.
+	zeroed bool
 	// happened is set when a pod became ready.
 	happened bool
 }
@@ -108,6 +113,10 @@ type vat struct {
 	hung, failing bool
 	// frozen keeps it from completing anything although it is ready.
 	frozen bool
+	// pace is how many times as long as the others it takes for everything; 0 counts as 1.
+	pace float64
+	// hollow has it answer whatever comes at once, with one token.
+	hollow bool
 	// running and waiting are requests, done counts the completed ones.
 	running, waiting, done float64
 	scrapes                []scrape
@@ -118,6 +127,12 @@ type scrape struct {
 	at                     time.Time
 	running, waiting, done float64
 }
+
+// hollowTime is how long a pod takes that answers at once.
+const hollowTime = 5 * time.Millisecond
+
+// of is the profile of the pod: the variant's at its own pace.
+func (v *vessel) of(p *vat) serving.Profile { return v.profile.Paced(cmp.Or(p.pace, 1)) }
 
 func newFluid(cluster *placement.Cluster, policy Policy, models ...*flow) *fluid {
 	f := &fluid{now: epoch, cluster: cluster, policy: policy, models: models, every: scrapeEvery}
@@ -183,6 +198,9 @@ func (m *flow) sleeps() bool {
 func (f *fluid) round(kind Round) {
 	f.happened, f.event = false, f.now
 	s := f.snapshot()
+	if f.change != nil {
+		f.change(&s)
+	}
 	var plan Plan
 	plan, f.memory = Decide(s, f.policy, f.memory, kind)
 	if f.told != nil {
@@ -296,9 +314,13 @@ func (f *fluid) flow(m *flow) {
 			if !p.ready {
 				continue
 			}
-			done := min(p.running, max(0.01, float64(v.profile.Steady(p.running, conv).Rate)))
-			if p.frozen {
+			own := v.of(p)
+			done := min(p.running, max(0.01, float64(own.Steady(p.running, conv).Rate)))
+			switch {
+			case p.frozen:
 				done = 0
+			case p.hollow:
+				done = p.running
 			}
 			p.running -= done
 			p.done += done
@@ -311,6 +333,10 @@ func (f *fluid) flow(m *flow) {
 	}
 	m.pour(ready, limits, depth)
 	for i, p := range ready {
+		if p.hollow {
+			p.done, p.waiting = p.done+p.waiting, 0
+			continue
+		}
 		enters := min(p.waiting, limits[i]-p.running)
 		p.running += enters
 		p.waiting -= enters
@@ -350,16 +376,24 @@ func (m *flow) pour(ready []*vat, limits []float64, depth float64) {
 }
 
 func (f *fluid) scrape() {
+	// A zero is what a server shows whose counters are not there yet, or whose page somebody else serves.
+	shows := func(s scrape) scrape {
+		if f.zeroed {
+			return scrape{at: f.now}
+		}
+		return s
+	}
 	for _, m := range f.models {
-		m.scrapes = f.recent(append(m.scrapes, scrape{at: f.now, waiting: m.queue, done: m.arrived}))
+		m.scrapes = f.recent(append(m.scrapes, shows(scrape{at: f.now, waiting: m.queue, done: m.arrived})))
 		for _, v := range m.variants {
 			for _, p := range v.pods {
 				if p.ready {
-					p.scrapes = f.recent(append(p.scrapes, scrape{f.now, p.running, p.waiting, p.done}))
+					p.scrapes = f.recent(append(p.scrapes, shows(scrape{f.now, p.running, p.waiting, p.done})))
 				}
 			}
 		}
 	}
+	f.zeroed = false
 }
 
 // recent are the scrapes of one metrics window.
@@ -380,8 +414,8 @@ func (f *fluid) snapshot() Snapshot {
 				in.Queue = Sample{m.queue, f.now, true}
 			}
 			if n > 1 {
-				in.Arrival = rateOf(m.scrapes, func(s scrape) float64 { return s.done })
-				in.Recent = rateOf(m.scrapes[n-2:], func(s scrape) float64 { return s.done })
+				in.Arrival = increaseOf(m.scrapes)
+				in.Recent = increaseOf(m.scrapes[n-2:])
 				in.RecentSpan = last.at.Sub(m.scrapes[n-2].at)
 			}
 		}
@@ -396,6 +430,20 @@ func (f *fluid) snapshot() Snapshot {
 func rateOf(scrapes []scrape, of func(scrape) float64) Sample {
 	first, last := scrapes[0], scrapes[len(scrapes)-1]
 	return Sample{(of(last) - of(first)) / last.at.Sub(first.at).Seconds(), last.at, true}
+}
+
+// increaseOf is the rate of a counter: one that fell began anew from zero, as Prometheus has it.
+func increaseOf(scrapes []scrape) Sample {
+	total := 0.0
+	for i, s := range scrapes[1:] {
+		if before := scrapes[i].done; s.done >= before {
+			total += s.done - before
+		} else {
+			total += s.done
+		}
+	}
+	first, last := scrapes[0], scrapes[len(scrapes)-1]
+	return Sample{total / last.at.Sub(first.at).Seconds(), last.at, true}
 }
 
 func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
@@ -422,7 +470,7 @@ func (f *fluid) observe(v *vessel) Variant {
 	}
 	for _, p := range v.pods {
 		if p.ready {
-			if in.Replicas = append(in.Replicas, shown(v.profile, p, f.node(p))); len(in.Replicas) <= f.unheard {
+			if in.Replicas = append(in.Replicas, shown(v.of(p), p, f.node(p))); len(in.Replicas) <= f.unheard {
 				in.Replicas[len(in.Replicas)-1] = Replica{Name: p.name, Node: f.node(p), Since: p.since}
 			}
 			continue
@@ -467,11 +515,17 @@ func shown(profile serving.Profile, p *vat, node string) Replica {
 		return r
 	}
 	inFlight := func(s scrape) float64 { return s.running + s.waiting }
-	r.Served = rateOf(p.scrapes, func(s scrape) float64 { return s.done })
+	r.Served = increaseOf(p.scrapes)
 	r.InFlightGrowth = rateOf(p.scrapes, inFlight)
-	r.Recent = rateOf(p.scrapes[n-2:], func(s scrape) float64 { return s.done + inFlight(s) })
+	r.Recent = increaseOf(p.scrapes[n-2:])
+	r.Recent.Value += rateOf(p.scrapes[n-2:], inFlight).Value
 	r.RecentSpan = p.scrapes[n-1].at.Sub(p.scrapes[n-2].at)
 	if r.Served.Value <= 0 {
+		return r
+	}
+	if p.hollow {
+		r.InService, r.TTFT = sample(hollowTime.Seconds()), sample(hollowTime.Seconds())
+		r.Input, r.Output = sample(float64(conv.Input)), sample(1)
 		return r
 	}
 	at := profile.Steady(max(1, r.Running.Value), conv)

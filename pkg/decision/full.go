@@ -46,7 +46,7 @@ func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
 		if r.fledgling(p) {
 			began++
 		}
-		if !r.fresh(p.Running, p.Served) || p.Served.Value == 0 || !r.settled(p) {
+		if v.odd.at(i) || !r.fresh(p.Running, p.Served) || p.Served.Value == 0 || !r.settled(p) {
 			continue
 		}
 		most = max(most, p.Running.Value)

@@ -63,6 +63,13 @@ func (r *round) loadOf(m *model, v *variant) load {
 			l.hangs[i] = true
 		}
 		switch {
+		case v.odd.at(i) && oldest == ageFresh && (!knowsUsed || used < t.KVCacheThreshold) && queue < t.QueueLengthThreshold:
+			l.of[i] = unsaturated
+			l.unsaturated++
+			continue
+		case v.odd.at(i):
+			// It may be full of what others would have served long ago, which says nothing of them.
+			continue
 		case knowsUsed && used >= t.KVCacheThreshold, knowsQueue && queue >= t.QueueLengthThreshold:
 			l.of[i] = saturated
 			l.saturated++

@@ -114,6 +114,9 @@ type VariantMemory struct {
 	// Lowered is how many replicas the model's last scale-down left, or its last switch is to
 	// leave, and TooFew how many one did that had to be undone. A new leader does not know.
 	Lowered, TooFew int
+	// Odd are the replicas that were unlike the others, by name. A new leader counts them for what
+	// the others do until it has seen them for a metrics window.
+	Odd []Odd
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
 	Unseen Unseen

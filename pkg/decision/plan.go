@@ -233,6 +233,9 @@ const (
 	ReasonMetricsPartial Reason = "MetricsPartial"
 	// ReasonRateUnknown: what a replica serves was not seen yet.
 	ReasonRateUnknown Reason = "RateUnknown"
+	// ReasonReplicaDiffers: a replica does something else with its requests than the others of
+	// its variant.
+	ReasonReplicaDiffers Reason = "ReplicaDiffers"
 	// ReasonMetricsFound: the data suffice.
 	ReasonMetricsFound Reason = "MetricsFound"
 	// ReasonTargetMissing, ReasonTargetForbidden, ReasonConflict: the target may

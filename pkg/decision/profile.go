@@ -240,7 +240,9 @@ func (r *round) watchLatency(m *model) {
 		}
 		learned := &l.Learned
 		for i := range v.in.Replicas {
-			*learned = learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
+			if !v.odd.at(i) {
+				*learned = learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
+			}
 		}
 	}
 }

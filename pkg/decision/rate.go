@@ -120,7 +120,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if r.fresh(p.Running, p.Served) && p.Served.Time.After(seen) && r.settled(p) {
+		if !v.odd.at(i) && r.fresh(p.Running, p.Served) && p.Served.Time.After(seen) && r.settled(p) {
 			served := capacity.Rate(p.Served.Value)
 			if r.age(p.InService) == ageFresh {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)
@@ -201,7 +201,7 @@ func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float6
 	sum, seen, running, kv := 0.0, 0, 0.0, 0.0
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if !r.usable(p.Running) {
+		if !r.usable(p.Running) || v.odd.at(i) {
 			continue
 		}
 		sum, seen = sum+p.Running.Value, seen+1

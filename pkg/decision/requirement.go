@@ -94,7 +94,7 @@ func (r *round) asked(m *model) need {
 		for _, v := range m.variants {
 			// What an upper bound takes away is nothing to rely on, nor is what hangs.
 			left := v.bounded(v.fleet.supply)
-			n.supply += v.rate.serves() * capacity.Rate(max(0, left-v.load.hanging))
+			n.supply += v.rate.serves() * v.effective(left-v.load.hanging)
 			n.bounded += v.fleet.supply - left
 		}
 	}
@@ -116,6 +116,9 @@ func (m *model) judgeShortfall(n *need) {
 		what = "maxReplicas takes " + plural(n.bounded, "replica", "replicas")
 	case m.load.saturated > 0:
 		what = plural(m.load.saturated, "replica is saturated", "replicas are saturated")
+	case m.empty() > 0:
+		// What these take nobody serves, and nobody sees in the others.
+		what = plural(m.empty(), "replica gives no answers", "replicas give no answers")
 	case backlog > m.waitingShort():
 		what = fmt.Sprintf("%.0f requests wait", backlog)
 	default:

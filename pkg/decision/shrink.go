@@ -91,7 +91,7 @@ func (r *round) relieve(m *model, missing capacity.Rate) {
 // known either. So do those of a variant that scaleDown leaves alone: the others may count
 // on them.
 func (m *model) staying(v *variant, n int) int {
-	least := v.policy.Min
+	least := max(v.policy.Min, v.besideOdd(n))
 	if m.load.saturated > 0 {
 		least = max(least, v.in.Ready-v.load.unsaturated)
 	}
@@ -178,9 +178,9 @@ func (m *model) standing(replicas func(*variant) int) standing {
 	s := standing{unsaturated: m.load.unsaturated}
 	for _, v := range m.variants {
 		n := replicas(v)
-		s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
+		s.ready += v.rate.serves() * v.effective(min(n, v.in.Ready))
 		s.up += min(n, v.in.Ready)
-		s.coming += v.rate.serves() * capacity.Rate(min(n, v.fleet.supply))
+		s.coming += v.rate.serves() * v.effective(min(n, v.fleet.supply))
 		s.notReady += max(0, n-v.in.Ready)
 		s.total += n
 	}

@@ -53,9 +53,10 @@ type variant struct {
 	// target is what it is to have, as far as the stages have come, and wanted the same
 	// before behavior; needed is the part of that which the present load needs.
 	target, wanted, needed int
-	// fleet, load and rate are what its replicas do, how loaded they are, and what one of
-	// them serves; price is what one is compared by.
+	// fleet, odd, load and rate are what its replicas do, which are unlike the others, how loaded
+	// they are, and what one of them serves; price is what one is compared by.
 	fleet fleet
+	odd   odd
 	load  load
 	rate  rate
 	price capacity.Cost

@@ -33,7 +33,7 @@ type Replica struct {
 	// Node is the index of the node that holds it, or -1.
 	Node  int
 	State ReplicaState
-	// Failing: it cannot come up by itself.
+	// Failing: it cannot come up by itself, or does not do what the others do.
 	Failing bool
 	// Chosen: it was chosen for a removal that is still under way.
 	Chosen bool

@@ -98,6 +98,7 @@ func TestConditions(t *testing.T) {
 		{"the promise is not known", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonServiceClassUnclear)), "Ready | TargetFound | MetricsFound | ServiceClassUnclear | CapacityExact | NotLimited | NoConflict"},
 		{"the promise is not known, and there are no metrics", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonServiceClassUnclear)), "MetricsUnavailable | TargetFound | MetricsMissing | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
 		{"the server calls the model otherwise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonModelNameDiffers)), "Ready | TargetFound | MetricsFound | ModelNameDiffers | CapacityExact | NotLimited | NoConflict"},
+		{"a replica is unlike the others", settled(facts(decision.ReasonMetricsFound, decision.ReasonReplicaDiffers)), "Ready | TargetFound | MetricsFound | ReplicaDiffers | CapacityExact | NotLimited | NoConflict"},
 		{"the decision failed", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), "OptimizationFailed | TargetFound | - | OptimizationFailed | - | - | NoConflict"},
 		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden | TargetForbidden | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | -"},
 		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready | TargetFound | MetricsFound | OptimizationFailed | CapacityExact | NotLimited | NoConflict"},

@@ -95,6 +95,7 @@ func Reasons() []Reason {
 		{ConditionOptimizationReady, yes, ReasonServiceClassUnclear, "It is unclear which service class counts for the model, so the last decision used saturation and observed rates alone; the message says why."},
 		{ConditionOptimizationReady, yes, ReasonNamespaceConfigUnread, "The ConfigMaps in the namespace could not be read, so those in the manager's namespace count; the message names the missing permission."},
 		{ConditionOptimizationReady, yes, ReasonModelNameDiffers, "The model server of the pod template has another model name than spec.modelID, which counts; the message has both names."},
+		{ConditionOptimizationReady, yes, "ReplicaDiffers", "A replica takes much longer for the same requests than the others of its variant, or answers with nearly nothing; it counts for what it does, and goes first."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
 		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
