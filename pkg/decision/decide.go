@@ -35,6 +35,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 // see finds what is known of the model, stage by stage: each takes what the ones before
 // it found.
 func (r *round) see(m *model) {
+	r.disbelieve(m)
 	for _, v := range m.variants {
 		r.admit(v)
 		v.odd = r.judgeOdd(m, v)
@@ -42,6 +43,7 @@ func (r *round) see(m *model) {
 	}
 	r.trustAlone(m)
 	m.load = m.loadOfAll()
+	r.disbelieveGateway(m)
 	m.evidence = r.freshness(m)
 	m.lead = r.lead(m)
 	m.demand = r.demandOf(m)

@@ -273,7 +273,8 @@ func (r *round) countsOf(m *model) counts {
 			c.recent.Rate, c.recent.Span, c.spoke = c.recent.Rate+capacity.Rate(p.Recent.Value), max(c.recent.Span, p.RecentSpan), c.spoke+1
 		}
 	})
-	c.window, c.scrapes = c.served > 0, c.spoke > 0
+	// Less than nothing arrives where all that was in flight is gone from what is shown.
+	c.window, c.scrapes = c.served > 0, c.spoke > 0 && c.recent.Rate >= 0
 	if r.usable(m.in.Arrival) {
 		c.at, c.steady.Rate = m.in.Arrival.Time, capacity.Rate(m.in.Arrival.Value)
 		c.window, c.scrapes = true, false

@@ -49,6 +49,7 @@
 //	leastUnsaturated      replicas  P  known to have some spare before a ready one goes
 //	hollow                share     C  of the usual answer below which that of one replica alone is none: any small one
 //	leastJudged           requests  C  completed in a window that tell a replica from others: the mean of as many is a third off
+//	unseenTimes           -         C  times what its replicas can have done that a gateway may count: it may be read before they are
 //	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves; and times what too few replicas were taken to serve, above which they were not too few
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up

@@ -1,0 +1,83 @@
+package decision
+
+import "slices"
+
+// unseenTimes is how many times as much as its replicas show a model's gateway may count. It may
+// be read a little before they are.
+const unseenTimes = 4
+
+// disbelieve leaves out counts that cannot be. A server that shows zeros once, as while its page is
+// not made yet, or because another one answers for it, seems to have done within a metrics window
+// what it did in all its life: a counter that falls is taken to have begun anew from zero.
+func (r *round) disbelieve(m *model) {
+	inFlight := r.mostInFlight(m)
+	for _, v := range m.variants {
+		cannot := func(p Replica) bool { return r.cannot(&p, inFlight) }
+		if !slices.ContainsFunc(v.in.Replicas, cannot) {
+			continue
+		}
+		found := *v.in
+		found.Replicas = slices.Clone(found.Replicas)
+		for i := range found.Replicas {
+			if p := &found.Replicas[i]; cannot(*p) {
+				p.Served, p.Recent, p.InFlightGrowth = Sample{}, Sample{}, Sample{}
+			}
+		}
+		v.in = &found
+	}
+}
+
+// mostInFlight is the most requests that the model's replicas had lately.
+func (r *round) mostInFlight(m *model) float64 {
+	most := r.inFlight(m)
+	for _, o := range m.old.Seen {
+		most = max(most, o.InFlight)
+	}
+	return most
+}
+
+// cannot reports whether the replica did not complete as much as is said.
+func (r *round) cannot(p *Replica, inFlight float64) bool {
+	most, known := r.atMost(p, inFlight)
+	return known && r.usable(p.Served) && p.Served.Value > most
+}
+
+// atMost is the most that the replica can have completed, in requests per second. By Little's law
+// it completes what it has in service over the time that this takes, where a request more may be
+// overlooked; beside that, what it had when the window began, which is no more than the model has.
+func (r *round) atMost(p *Replica, inFlight float64) (most float64, known bool) {
+	if !r.usable(p.Running) || !r.usable(p.InService) || p.InService.Value == 0 {
+		return 0, false
+	}
+	most = ((1+settledWithin)*p.Running.Value + 1) / p.InService.Value
+	return most + inFlight/r.policy.Window.Seconds(), true
+}
+
+// disbelieveGateway leaves out a gateway's count of which the replicas can have done next to
+// nothing, and no queue shows, where all of them are heard and none refuses any, being full: they
+// tell then what arrives.
+func (r *round) disbelieveGateway(m *model) {
+	if !r.usable(m.in.Queue) || !r.usable(m.in.Arrival) || m.load.saturated > 0 {
+		return
+	}
+	inFlight, done, heard := r.mostInFlight(m), 0.0, 0
+	for _, v := range m.variants {
+		for i := range v.in.Replicas {
+			p := &v.in.Replicas[i]
+			most, known := r.atMost(p, inFlight)
+			if r.usable(p.Served) && (!known || p.Served.Value <= most) {
+				most, known = p.Served.Value, true
+			}
+			if known {
+				done, heard = done+most, heard+1
+			}
+		}
+	}
+	window := r.policy.Window.Seconds()
+	if heard == 0 || heard < m.ready() || m.in.Arrival.Value*window <= unseenTimes*(done*window+inFlight+m.in.Queue.Value+1) {
+		return
+	}
+	found := *m.in
+	found.Arrival, found.Recent = Sample{}, Sample{}
+	m.in = &found
+}
