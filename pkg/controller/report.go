@@ -195,7 +195,10 @@ var telling = []struct {
 	{v1alpha1.ConditionScalingLimited, []string{
 		string(decision.ReasonRolloutPaused), string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue), string(decision.ReasonPreempted),
 	}},
-	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers, string(decision.ReasonReplicaDiffers)}},
+	{v1alpha1.ConditionOptimizationReady, []string{
+		v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers,
+		string(decision.ReasonReplicaDiffers), string(decision.ReasonQueueDead), string(decision.ReasonGatewayCountsPart), string(decision.ReasonReplicasCountPart),
+	}},
 	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, string(decision.ReasonReplicasOverwritten), v1alpha1.ReasonStatusOverwritten}},
 }
 

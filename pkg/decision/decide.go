@@ -38,6 +38,7 @@ func (r *round) see(m *model) {
 	r.disbelieve(m)
 	for _, v := range m.variants {
 		r.admit(v)
+		v.next.Stuck = r.stuckOf(m, v)
 		v.odd = r.judgeOdd(m, v)
 		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(m, v)
 	}

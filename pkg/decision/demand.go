@@ -60,6 +60,7 @@ func (d *demand) requests(rate float64) capacity.Rate {
 
 // demandOf finds what arrives and will arrive, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
+	m.next.StuckQueue = r.stuckQueue(m)
 	d := demand{backlog: r.backlog(m), risk: saturationRisk, history: r.earlierDays(m)}
 	if r.policy.Hybrid {
 		d.risk = r.policy.Risk
@@ -70,6 +71,7 @@ func (r *round) demandOf(m *model) demand {
 		// Where nothing completes, or nobody tells lengths, those that arrive are as usual.
 		newest = d.tokens
 	}
+	m.next.Balance = r.balance(m)
 	c := r.countsOf(m)
 	var again float64
 	m.next.Forecast, again = r.forecast(m, &c, newest)
@@ -102,6 +104,8 @@ type counts struct {
 	at              time.Time
 	steady, recent  forecast.Count
 	window, scrapes bool
+	// own is set where the replicas' own count is used although a gateway counts, too.
+	own bool
 	// served and spoke are how many serving replicas showed their part of each.
 	served, spoke int
 }
@@ -120,11 +124,11 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) (f fore
 	var seen forecast.Count
 	switch {
 	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window && float64(c.steady.Rate)*c.recent.Span.Seconds() < settledChance*settledChance):
-		if seen = c.recent; !m.in.Recent.Present {
+		if seen = c.recent; c.own || !m.in.Recent.Present {
 			r.complete(m, &seen, c.at, c.spoke)
 		}
 	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
-		if seen = c.steady; !m.in.Arrival.Present {
+		if seen = c.steady; c.own || !m.in.Arrival.Present {
 			r.complete(m, &seen, c.at, c.served)
 			seen.LowerBound = seen.LowerBound || r.began(m) > 0
 		}
@@ -198,6 +202,7 @@ func (m *model) told() *Demand {
 
 // tellDemand records what was found.
 func (m *model) tellDemand() {
+	m.tellPart()
 	if d := &m.demand; d.seen {
 		as := ""
 		if like := d.forecast.LikeEarlier(); like > 1-like {
@@ -213,7 +218,8 @@ func (m *model) tellDemand() {
 // certain is the arrival rate of which only fresh samples count. It reports false when nothing
 // fresh is known, and notes how many serving replicas of each variant have none that matters.
 func (r *round) certain(m *model) (rate capacity.Rate, known bool) {
-	if m.in.Arrival.Present {
+	part := m.next.Balance.Part
+	if m.in.Arrival.Present && part == PartNone {
 		return capacity.Rate(max(0, m.in.Arrival.Value)), r.age(m.in.Arrival) == ageFresh
 	}
 	for _, v := range m.variants {
@@ -226,6 +232,9 @@ func (r *round) certain(m *model) (rate capacity.Rate, known bool) {
 		}
 		known = known || fresh > 0
 		v.load.silent = max(0, v.in.Ready-fresh)
+	}
+	if part == PartGateway {
+		rate = max(rate, capacity.Rate(r.value(m.in.Arrival)))
 	}
 	return rate, known
 }
@@ -253,8 +262,8 @@ func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
 	return false
 }
 
-// countsOf finds what arrived as the gateway counts it, else as the replicas show it: over the
-// metrics window completions plus the growth of what is in flight. A serving replica without data
+// countsOf finds what arrived as the gateway counts it, else, or where the two counts differ, as the
+// replicas show it: over the metrics window completions plus the growth of what is in flight. A serving replica without data
 // adds nothing here: complete counts for it where none just began. Each new replica would raise
 // the demand until it is scraped else, and the demand would add more replicas.
 func (r *round) countsOf(m *model) counts {
@@ -275,6 +284,19 @@ func (r *round) countsOf(m *model) counts {
 	})
 	// Less than nothing arrives where all that was in flight is gone from what is shown.
 	c.window, c.scrapes = c.served > 0, c.spoke > 0 && c.recent.Rate >= 0
+	switch part := m.next.Balance.Part; {
+	case part == PartReplicas && c.window:
+		c.own = true
+	case part == PartGateway && c.window:
+		// Both are lower bounds of what arrives.
+		c.own = true
+		c.steady.Rate = max(c.steady.Rate, capacity.Rate(r.value(m.in.Arrival)))
+		c.recent.Rate = max(c.recent.Rate, capacity.Rate(r.value(m.in.Recent)))
+	}
+	if c.own {
+		c.steady.Rate, c.recent.Rate = max(0, c.steady.Rate), max(0, c.recent.Rate)
+		return c
+	}
 	if r.usable(m.in.Arrival) {
 		c.at, c.steady.Rate = m.in.Arrival.Time, capacity.Rate(m.in.Arrival.Value)
 		c.window, c.scrapes = true, false
@@ -303,9 +325,10 @@ func (m *model) sum(of func(*Replica) float64) float64 {
 }
 
 // backlog is the number of requests that wait, in the gateway and in the replicas; but not
-// in one that hangs, or is slow alone: nothing that is added serves these.
+// in one that hangs, or is slow alone, nor where nobody will serve it: nothing that is added serves
+// these.
 func (r *round) backlog(m *model) float64 {
-	sum := r.value(m.in.Queue)
+	sum := r.queue(m)
 	for _, v := range m.variants {
 		for i := range v.in.Replicas {
 			if !v.load.hung(i) && !v.odd.at(i) {
@@ -349,7 +372,7 @@ func (r *round) observations(m *model, sampled time.Time, backlog, again float64
 	// An event round may look at the samples of the round before; they are one
 	// observation.
 	if !sampled.IsZero() && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
-		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Backlog: backlog, Ready: m.ready(), InFlight: r.inFlight(m), Again: again})
+		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Backlog: backlog, Queue: r.value(m.in.Queue), Ready: m.ready(), InFlight: r.inFlight(m), Again: again})
 	}
 	return kept
 }

@@ -42,6 +42,10 @@
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
 //	settledWithin         share     C  how far a window may be from Little's law, or from full, and lengths from others, and show one state
 //	settledChance         -         P  and of the last arrivals from chance, in standard deviations
+//	leastMissing          share     C  of what arrives that one of two counts must miss to be a part: headroom covers less
+//	deadWindows           windows   C  for which nothing may happen to requests that wait before nobody is taken to serve them
+//	clientPatience        time      P  the same where some are in service: OpenAI's clients wait for so long
+//	mostNamed             replicas  C  that a text names
 //	middle                share     P  of a metrics window that has passed where its means are those of a straight line
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered

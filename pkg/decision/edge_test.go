@@ -41,9 +41,9 @@ func TestTheTriggersFireByWhatIsSeen(t *testing.T) {
 	}{
 		"nothing is seen":                            {load{}, false, "no load metrics of the replicas"},
 		"all that are seen are saturated":            {load{saturated: 1}, true, "all serving replicas are saturated"},
-		"caches alone, with room":                    {load{saturated: 1, sawSaturation: 1, saturation: 0.5}, false, "replicas are 50 % full, 0.0 requests wait per replica"},
+		"caches alone, with room":                    {load{saturated: 1, sawSaturation: 1, saturation: 0.5}, false, "replicas are 50 % full, 0.0 requests wait per replica, beside 1 that is saturated"},
 		"caches alone, at the trigger":               {load{sawSaturation: 1, saturation: 0.75}, true, "replicas are 75 % full, above 70 %"},
-		"queues alone, with room":                    {load{saturated: 1, sawQueue: 1, queue: 1}, false, "replicas are 0 % full, 1.0 requests wait per replica"},
+		"queues alone, with room":                    {load{saturated: 1, sawQueue: 1, queue: 1}, false, "replicas are 0 % full, 1.0 requests wait per replica, beside 1 that is saturated"},
 		"queues alone, at the trigger":               {load{sawQueue: 1, queue: 3}, true, "3.0 requests wait per replica, more than 2.0"},
 		"queues alone, as many as the trigger spare": {load{sawQueue: 1, queue: 2}, false, "replicas are 0 % full, 2.0 requests wait per replica"},
 	} {

@@ -41,9 +41,9 @@ type fluid struct {
 	unscraped bool
 	// unheard is how many replicas of each variant, the first ones, never say anything.
 	unheard int
-	// told sees every round.
 	// deaf has every write fail.
 	deaf bool
+	// told sees every round.
 	told func(*Snapshot, *Plan)
 	// change puts something else into what is seen before each round.
 	change func(*Snapshot)

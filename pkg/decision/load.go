@@ -17,6 +17,9 @@ const (
 	unsaturated class = iota + 1
 	// saturated: it is at or above a threshold.
 	saturated
+	// dead: requests wait in it to which nothing happens. It serves nothing, and what waits in it
+	// is nobody's demand.
+	dead
 )
 
 // load is how loaded the serving replicas of a variant, or of a model, are.
@@ -31,6 +34,8 @@ type load struct {
 	// nothing, and silent how many of a variant show nothing fresh of what they serve where no
 	// gateway counts the arrivals.
 	saturated, unsaturated, hanging, silent int
+	// dead is how many of those that hang are dead.
+	dead int
 	// hangs is which of them hang, by index; a model, and a variant of which none does, has none.
 	hangs []bool
 	// saturation and queue are the sums, for a model the means, of the used share of what
@@ -43,6 +48,7 @@ type load struct {
 // loadOf classifies the variant's serving replicas.
 func (r *round) loadOf(m *model, v *variant) load {
 	n, t := len(v.in.Replicas), m.saturation
+	gone := r.deadOf(v)
 	l := load{of: make([]class, n), newest: ageAbsent}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
@@ -56,13 +62,17 @@ func (r *round) loadOf(m *model, v *variant) load {
 		if l.newest = min(l.newest, newest); oldest == ageFresh {
 			l.fresh++
 		}
-		if r.hangs(m, v, p) {
+		if gone[p.Name] || r.hangs(m, v, p) {
 			if l.hanging++; l.hangs == nil {
 				l.hangs = make([]bool, n)
 			}
 			l.hangs[i] = true
 		}
 		switch {
+		case gone[p.Name]:
+			l.of[i] = dead
+			l.dead++
+			continue
 		case v.odd.at(i) && oldest == ageFresh && (!knowsUsed || used < t.KVCacheThreshold) && queue < t.QueueLengthThreshold:
 			l.of[i] = unsaturated
 			l.unsaturated++
@@ -128,6 +138,7 @@ func (m *model) loadOfAll() load {
 		l.newest = min(l.newest, v.load.newest)
 		l.saturated += v.load.saturated
 		l.hanging += v.load.hanging
+		l.dead += v.load.dead
 		l.unsaturated += v.load.unsaturated
 		l.saturation += v.load.saturation
 		l.queue += v.load.queue
@@ -139,6 +150,19 @@ func (m *model) loadOfAll() load {
 	return l
 }
 
+// aside says which replicas are left out of the mean of the load, so that nobody holds it against
+// the sum of all.
+func (m *model) aside() string {
+	text := ""
+	if n := m.load.saturated; n > 0 {
+		text = fmt.Sprintf(", beside %d that %s saturated", n, map[bool]string{true: "is", false: "are"}[n == 1])
+	}
+	if n := m.load.dead; n > 0 {
+		text += fmt.Sprintf(", beside %d whose queue nobody serves", n)
+	}
+	return text
+}
+
 // trigger holds the load against the published triggers: of the replicas that are not
 // saturated the mean spare must not fall below them.
 func (m *model) trigger(backlog float64) (fired bool, detail string) {
@@ -148,13 +172,15 @@ func (m *model) trigger(backlog float64) (fired bool, detail string) {
 	case l.saturated > 0 && !seen:
 		return true, "all serving replicas are saturated"
 	case l.sawSaturation > 0 && t.KVCacheThreshold-l.saturation < t.KVSpareTrigger:
-		return true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*l.saturation, 100*(t.KVCacheThreshold-t.KVSpareTrigger))
+		return true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*l.saturation, 100*(t.KVCacheThreshold-t.KVSpareTrigger)) + m.aside()
 	case l.sawQueue > 0 && t.QueueLengthThreshold-l.queue < t.QueueSpareTrigger:
-		return true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", l.queue, t.QueueLengthThreshold-t.QueueSpareTrigger)
-	case m.ready() == 0 && backlog > 0:
+		return true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", l.queue, t.QueueLengthThreshold-t.QueueSpareTrigger) + m.aside()
+	case m.ready() == l.dead && backlog > 0:
 		return true, fmt.Sprintf("%.0f requests wait, no replica serves", backlog)
+	case !seen && l.dead > 0:
+		return false, "no replica serves what waits in it"
 	case !seen:
 		return false, "no load metrics of the replicas"
 	}
-	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f requests wait per replica", 100*l.saturation, l.queue)
+	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f requests wait per replica", 100*l.saturation, l.queue) + m.aside()
 }

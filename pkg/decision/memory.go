@@ -117,6 +117,9 @@ type VariantMemory struct {
 	// Odd are the replicas that were unlike the others, by name. A new leader counts them for what
 	// the others do until it has seen them for a metrics window.
 	Odd []Odd
+	// Stuck are the replicas whose requests nobody serves, by name. A new leader counts them as busy
+	// for some metrics windows more.
+	Stuck []Stuck
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
 	Unseen Unseen
@@ -139,6 +142,12 @@ type ModelMemory struct {
 	// Attained is how well the promise was kept. A new leader counts on what the latency
 	// models say until it has seen how well that does.
 	Attained Attained
+	// Balance holds the gateway's count against that of the replicas. A new leader takes the
+	// gateway's for the whole until they have differed for a metrics window.
+	Balance Balance
+	// StuckQueue is a queue in the gateway from which nothing comes. A new leader takes it for demand
+	// for some metrics windows more.
+	StuckQueue StuckQueue
 	// Tokens is the slow mean of the token shape. A new leader does without until
 	// requests complete, then follows the newest mean alone.
 	Tokens forecast.TokenMean
@@ -195,10 +204,10 @@ type Observation struct {
 	Time time.Time
 	// Sampled is the time of the newest sample in it.
 	Sampled time.Time
-	// Backlog is the number of requests that waited, and Ready the number of replicas
-	// that served.
-	Backlog float64
-	Ready   int
+	// Backlog is the number of requests that waited, Queue of those in the gateway, and Ready the
+	// number of replicas that served.
+	Backlog, Queue float64
+	Ready          int
 	// InFlight is how many requests the replicas had, and Again how many that arrived were taken
 	// for those of replicas that went.
 	InFlight, Again float64

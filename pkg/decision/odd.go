@@ -107,7 +107,8 @@ func (m *model) empty() int { return m.count(func(v *variant) int { return v.odd
 // judgeOdd finds the replicas of the variant that are unlike the others. One stays so until it
 // was seen to be like them, or is gone. During a rolling update they differ by what they are.
 func (r *round) judgeOdd(m *model, v *variant) odd {
-	found := odd{first: r.picks(v)}
+	gone := r.deadOf(v)
+	found := odd{first: r.picks(v), lost: slices.Repeat([]float64{1}, len(gone))}
 	if v.in.Rolling {
 		return found
 	}
@@ -143,7 +144,7 @@ func (r *round) judgeOdd(m *model, v *variant) odd {
 		if names = append(names, now.String()); now.Pace == 0 {
 			found.empty++
 		}
-		if !r.hangs(m, v, p) {
+		if !gone[p.Name] && !r.hangs(m, v, p) {
 			found.lost = append(found.lost, 1-now.share())
 		}
 	}

@@ -236,6 +236,13 @@ const (
 	// ReasonReplicaDiffers: a replica does something else with its requests than the others of
 	// its variant.
 	ReasonReplicaDiffers Reason = "ReplicaDiffers"
+	// ReasonGatewayCountsPart: more requests reach the replicas than the gateway counts for the
+	// model. ReasonReplicasCountPart: the replicas show fewer than the gateway counts, and none
+	// is full.
+	ReasonGatewayCountsPart Reason = "GatewayCountsPart"
+	ReasonReplicasCountPart Reason = "ReplicasCountPart"
+	// ReasonQueueDead: requests wait in replicas, and nothing happens to them.
+	ReasonQueueDead Reason = "QueueDead"
 	// ReasonMetricsFound: the data suffice.
 	ReasonMetricsFound Reason = "MetricsFound"
 	// ReasonTargetMissing, ReasonTargetForbidden, ReasonConflict: the target may

@@ -99,7 +99,9 @@ func (r *round) eachHardlyAsked(m *model) capacity.Rate {
 
 // tellSupply records what the replicas serve.
 func (r *round) tellSupply(m *model) {
+	r.tellDeadQueue(m)
 	m.each(func(v *variant) {
+		v.tellDead()
 		if m.rated {
 			v.note(StageSupply, ReasonMetricsFound, "a replica serves %s req/s; %s as supply", perSecond(v.rate.serves()), plural(v.fleet.supply, "replica counts", "replicas count"))
 		} else {

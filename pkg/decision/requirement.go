@@ -94,7 +94,7 @@ func (r *round) asked(m *model) need {
 		for _, v := range m.variants {
 			// What an upper bound takes away is nothing to rely on, nor is what hangs.
 			left := v.bounded(v.fleet.supply)
-			n.supply += v.rate.serves() * v.effective(left-v.load.hanging)
+			n.supply += v.rate.serves() * v.effective(left-v.load.hanging+v.load.dead)
 			n.bounded += v.fleet.supply - left
 		}
 	}
@@ -260,7 +260,7 @@ func (r *round) idleOf(m *model) capacity.Rate {
 	idle := capacity.Rate(0)
 	for _, v := range m.variants {
 		for i, c := range v.load.of {
-			if c == unsaturated || m.load.saturated == 0 {
+			if c == unsaturated || c == dead || m.load.saturated == 0 {
 				continue
 			}
 			served := capacity.Rate(0)

@@ -93,7 +93,10 @@ func (r *round) relieve(m *model, missing capacity.Rate) {
 func (m *model) staying(v *variant, n int) int {
 	least := max(v.policy.Min, v.besideOdd(n))
 	if m.load.saturated > 0 {
-		least = max(least, v.in.Ready-v.load.unsaturated)
+		least = max(least, v.in.Ready-v.load.unsaturated-v.load.dead)
+	}
+	if v.load.dead > 0 && !v.odd.first {
+		least = n
 	}
 	if v.load.saturated > 0 && !m.rated || v.policy.Down.Select == SelectDisabled {
 		least = n
@@ -109,6 +112,9 @@ func (m *model) cheapestMix(keep map[*variant]int) map[*variant]int {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		most := v.bounded(v.target)
+		if v.odd.first {
+			most = max(0, most-v.load.dead)
+		}
 		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: max(m.staying(v, most), min(keep[v], most)), Most: most}
 	}
 	best := allocation.Cheapest(options, need)
@@ -179,7 +185,7 @@ func (m *model) standing(replicas func(*variant) int) standing {
 	for _, v := range m.variants {
 		n := replicas(v)
 		s.ready += v.rate.serves() * v.effective(min(n, v.in.Ready))
-		s.up += min(n, v.in.Ready)
+		s.up += v.working(min(n, v.in.Ready))
 		s.coming += v.rate.serves() * v.effective(min(n, v.fleet.supply))
 		s.notReady += max(0, n-v.in.Ready)
 		s.total += n
@@ -266,11 +272,11 @@ func share(load, room float64) float64 {
 // unheard reports whether the load of a ready replica, or where no gateway counts the
 // arrivals what it serves, is not known.
 func (m *model) unheard() bool {
-	return m.load.saturated+m.load.unsaturated < m.ready() ||
+	return m.load.saturated+m.load.unsaturated+m.load.dead < m.ready() ||
 		slices.ContainsFunc(m.variants, func(v *variant) bool { return v.load.silent > 0 })
 }
 
 // unknownLoad is what the ready replicas serve that are not known to have some spare.
 func (m *model) unknownLoad() capacity.Rate {
-	return m.served(func(v *variant) int { return max(0, v.in.Ready-v.load.unsaturated) })
+	return m.served(func(v *variant) int { return max(0, v.in.Ready-v.load.unsaturated-v.load.dead) })
 }

@@ -69,6 +69,9 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 		p := &v.in.Replicas[i]
 		replica := add(p.Name, p.Node, p.Marked)
 		replica.State, replica.Load, replica.Failing = placement.Ready, r.busy(v, p), v.odd.at(i)
+		if v.load.of[i] == dead {
+			replica.State, replica.Load = placement.NotReady, 0
+		}
 		if v.load.of[i] == saturated && !replica.Chosen {
 			busiest = append(busiest, *replica)
 			all = all[:len(all)-1]

@@ -120,6 +120,9 @@ func (r *round) works(m *model) bool {
 		busy = busy || v.anew || v.fleet.starts() || len(v.in.Replicas) < v.in.Ready
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
+			if v.load.of[i] == dead {
+				continue
+			}
 			for _, s := range []Sample{p.Running, p.Waiting} {
 				busy = busy || r.age(s) != ageFresh || s.Value > 0
 			}
@@ -153,10 +156,10 @@ func (r *round) rested(m *model) bool {
 }
 
 // alive is the number of replicas that do not wait in vain for a node, nor are on one that is
-// not ready.
+// not ready, nor dead.
 func (m *model) alive() int {
 	return m.count(func(v *variant) int {
-		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.hopeless()-v.fleet.count[stateNodeDown]))
+		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.hopeless()-v.fleet.count[stateNodeDown]-v.load.dead))
 	})
 }
 

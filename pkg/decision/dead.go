@@ -1,0 +1,165 @@
+package decision
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+const (
+	// deadWindows is for how many metrics windows nothing may happen to requests that wait, none of
+	// which is in service, before nobody is taken to serve them.
+	deadWindows = 3
+	// clientPatience is the same where some are in service: OpenAI's clients give up after it.
+	clientPatience = 10 * time.Minute
+	// mostNamed is how many replicas a text names.
+	mostNamed = 3
+)
+
+// Stuck is a replica whose requests wait since so long without anything happening to them, and
+// whether some are in service there.
+type Stuck struct {
+	Name    string
+	Since   time.Time
+	Running bool
+}
+
+// stuckOf are the replicas of the variant whose requests wait while nothing happens to them, since
+// when that is known.
+func (r *round) stuckOf(m *model, v *variant) (stuck []Stuck) {
+	before := make(map[string]time.Time, len(v.old.Stuck))
+	for _, s := range v.old.Stuck {
+		before[s.Name] = s.Since
+	}
+	for i := range v.in.Replicas {
+		if p := &v.in.Replicas[i]; r.stands(m, v, p) {
+			stuck = append(stuck, Stuck{p.Name, r.since(before[p.Name]), p.Running.Value > 0})
+		}
+	}
+	return stuck
+}
+
+// stands reports whether requests wait in the replica and nothing happened to any within the
+// metrics window: none was completed, none got a token, and either none is in service, or none
+// came, and while clients wait more than chance would have been completed.
+func (r *round) stands(m *model, v *variant, p *Replica) bool {
+	if !r.fresh(p.Served, p.Running, p.Waiting) || p.Served.Value > 0 || p.Waiting.Value == 0 || r.fledgling(p) ||
+		r.age(p.TTFT) == ageFresh || r.age(p.ITL) == ageFresh {
+		return false
+	}
+	if p.Running.Value == 0 {
+		return true
+	}
+	if came := p.InFlightGrowth.Value * r.policy.Window.Seconds(); r.ageSigned(p.InFlightGrowth) != ageFresh || came >= 1 {
+		return false
+	}
+	usual := v.old.Curve.Rate(p.Running.Value, m.old.Tokens.Shape, serving.Profile{})
+	return !v.old.Curve.Known() || float64(usual)*clientPatience.Seconds() > settledChance
+}
+
+// dead reports whether nobody serves what waits in the replica, or for whom it would.
+func (r *round) dead(s *Stuck) bool {
+	patience := deadWindows * r.policy.Window
+	if s.Running {
+		patience = max(patience, clientPatience)
+	}
+	return r.snapshot.Time.Sub(s.Since) >= patience
+}
+
+// deadOf are the dead replicas by name.
+func (r *round) deadOf(v *variant) (names map[string]bool) {
+	for i := range v.next.Stuck {
+		if s := &v.next.Stuck[i]; r.dead(s) {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[s.Name] = true
+		}
+	}
+	return names
+}
+
+// StuckQueue is a gateway's queue from which nothing comes although replicas idle.
+type StuckQueue struct {
+	// Since is since when that is so, and zero while it is not; Queue is how many wait.
+	Since time.Time
+	Queue float64
+}
+
+// stuckQueue follows the model's queue in the gateway: nothing arrives, and of what waits nothing
+// reaches replicas that have nothing else to do. While none serves, it stays what it was found to
+// be until something arrives.
+func (r *round) stuckQueue(m *model) StuckQueue {
+	q, old := m.in.Queue, m.old.StuckQueue
+	if r.age(q) != ageFresh {
+		return old
+	}
+	grew := !old.Since.IsZero() && q.Value > old.Queue
+	idle := m.ready() > 0 && m.evidence == evidenceFull && m.load.unsaturated > 0
+	m.eachReplica(func(p *Replica) {
+		idle = idle && r.value(p.Running)+r.value(p.Served) == 0
+	})
+	sleeps := m.ready() == 0 && r.deadQueue(&old)
+	if q.Value == 0 || grew || r.value(m.in.Arrival) > 0 || !idle && !sleeps {
+		return StuckQueue{}
+	}
+	return StuckQueue{Since: r.since(old.Since), Queue: q.Value}
+}
+
+// deadQueue reports whether nobody will serve what waits in the gateway.
+func (r *round) deadQueue(q *StuckQueue) bool {
+	return !q.Since.IsZero() && r.snapshot.Time.Sub(q.Since) >= deadWindows*r.policy.Window
+}
+
+// queue is how many requests wait for the model in the gateway that somebody may serve.
+func (r *round) queue(m *model) float64 {
+	if r.deadQueue(&m.next.StuckQueue) {
+		return 0
+	}
+	return r.value(m.in.Queue)
+}
+
+// tellDeadQueue says that nobody will serve what waits in the gateway.
+func (r *round) tellDeadQueue(m *model) {
+	if q := &m.next.StuckQueue; r.deadQueue(q) {
+		m.each(func(v *variant) {
+			v.fact(ReasonQueueDead, "the gateway shows %s that it sends to no replica although some are idle and none arrives; they count as no demand",
+				plural(int(math.Round(q.Queue)), "waiting request", "waiting requests"))
+		})
+	}
+}
+
+// tellDead names the replicas whose requests nobody serves.
+func (v *variant) tellDead() {
+	if v.load.dead == 0 {
+		return
+	}
+	var names []string
+	waiting := 0.0
+	for i, c := range v.load.of {
+		if c == dead {
+			names, waiting = append(names, v.in.Replicas[i].Name), waiting+v.in.Replicas[i].Waiting.Value
+		}
+	}
+	which := strings.Join(names[:min(len(names), mostNamed)], ", ")
+	if more := len(names) - mostNamed; more > 0 {
+		which += fmt.Sprintf(" and %d more", more)
+	}
+	detail := fmt.Sprintf("nothing happens to %.0f requests that wait in %d of %s, which count neither as demand nor as supply: %s",
+		waiting, len(names), plural(v.in.Ready, "serving replica", "serving replicas"), which)
+	v.note(StageSupply, ReasonQueueDead, "%s", detail)
+	v.fact(ReasonQueueDead, "%s", detail)
+}
+
+// working is how many of so many ready replicas of the variant do something. Where the choice is
+// ours those go first that do not; else nobody knows which ones stay.
+func (v *variant) working(n int) int {
+	gone := 0
+	if v.odd.first {
+		gone = max(0, v.in.Ready-n)
+	}
+	return max(0, n-max(0, v.load.dead-gone))
+}
