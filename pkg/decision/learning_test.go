@@ -15,7 +15,7 @@ import (
 func TestWhatWasLearnedEndsWithTheServer(t *testing.T) {
 	at := onH100.Steady(10, conv)
 	seen := serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: 3 * at.ITL}})
-	learned := Learning{Learned: seen, Estimate: serving.Estimate{Profile: plain, Confidence: 1}, Given: onH100, Pace: 3, Fitted: epoch}
+	learned := Learning{Learned: seen, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}, Given: onH100, Pace: 3, Fitted: epoch}
 	shows := Replica{Name: "r", Since: epoch.Add(-time.Hour)}
 	for sample, value := range map[*Sample]float64{
 		&shows.Running: 20, &shows.Served: 5, &shows.ITL: 0.01, &shows.Waiting: 0, &shows.Input: 300, &shows.Output: 300,

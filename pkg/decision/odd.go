@@ -207,14 +207,7 @@ func lowerMedian(of []float64) float64 {
 // expected is how long a request is expected to be in service, in seconds, with n in service: as
 // the latency model says, else as was seen; else in proportion to its answer.
 func (v *variant) expected() func(n float64, shape capacity.TokenShape) float64 {
-	profile := v.in.Profile
-	switch l := &v.old.Latency; {
-	case l.Estimate.Usable():
-		profile = l.Estimate.Profile
-	case l.Given == profile && l.Pace > 0:
-		profile = profile.Paced(l.Pace)
-	}
-	curve := v.old.Curve
+	profile, curve := v.old.Latency.model(v.in.Profile), v.old.Curve
 	return func(n float64, shape capacity.TokenShape) float64 {
 		rate := profile.Steady(n, shape).Rate
 		if rate <= 0 {

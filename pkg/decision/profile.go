@@ -42,7 +42,8 @@ type Learning struct {
 	// Estimate is the last one that could be used: what was seen then does not become
 	// wrong because it is long ago.
 	Estimate serving.Estimate
-	// Changed is when a rolling update may have made it another server, as long as nobody knows.
+	// Changed is since when it may be another server, after a rolling update or by what it shows, as
+	// long as nobody knows.
 	Changed time.Time
 	// Pace is how many times as long as by Given, the profile that was given then, a token
 	// took in what an estimate was last made of; 1 as long as Given is not known to be wrong.
@@ -238,13 +239,50 @@ func (r *round) watchLatency(m *model) {
 			l.Changed = r.snapshot.Time
 			continue
 		}
-		learned := &l.Learned
+		seen := make([]serving.Observation, 0, len(v.in.Replicas))
 		for i := range v.in.Replicas {
 			if !v.odd.at(i) {
-				*learned = learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
+				seen = append(seen, r.latencyOf(m, &v.in.Replicas[i]))
 			}
 		}
+		for _, o := range seen {
+			l.Learned = l.Learned.Observe(o)
+		}
+		if l.Changed.IsZero() && l.doubted(v.in.Profile, seen, m.promise.SLO) {
+			l.Changed = r.snapshot.Time
+		}
 	}
+}
+
+// doubted reports whether what the replicas show now is of another server than the latency model:
+// a token takes another time at most of them. What a few requests took is a third off; less
+// than that tells where the promise is missed as well. Before anything was learned nothing is wrong
+// with it but its pace.
+func (l *Learning) doubted(given serving.Profile, seen []serving.Observation, slo capacity.SLO) bool {
+	model := l.model(given)
+	var paces, tokens []float64
+	for _, o := range seen {
+		if expected := model.Steady(o.Point.Batch, o.Point.Shape).ITL; !o.Starting && expected > 0 && o.Point.ITL > 0 {
+			paces, tokens = append(paces, float64(o.Point.ITL/expected)), append(tokens, float64(o.Point.ITL))
+		}
+	}
+	if len(paces) == 0 || len(l.FittedTo.Seen) == 0 {
+		return false
+	}
+	pace, misses := lowerMedian(paces), slo.ITL > 0 && lowerMedian(tokens) > float64(slo.ITL)
+	return !same(pace, wrongPace) || misses && pace > sameServer
+}
+
+// model is the latency model as it is believed now: what was learned, else what was given at the
+// pace that was seen.
+func (l *Learning) model(given serving.Profile) serving.Profile {
+	switch {
+	case l.Estimate.Usable():
+		return l.Estimate.Profile
+	case l.Given == given && l.Pace > 0:
+		return given.Paced(l.Pace)
+	}
+	return given
 }
 
 // latencyOf is what one replica showed of its latency; nothing is learned from the zero
@@ -279,7 +317,9 @@ func (r *round) fit() {
 	})
 	for _, v := range unfitted[:min(fitsPerRound, len(unfitted))] {
 		l, lately := &v.next.Latency, r.snapshot.Time.Add(-r.policy.Freshness.Ageing)
-		l.judgeChange(lately)
+		if l.judgeChange(v.in.Profile, lately) {
+			v.next.Curve, v.next.Full = serving.Curve{}, Full{}
+		}
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		l.estimate(v.in.Profile, l.Learned.After(lately))
 	}
@@ -305,23 +345,23 @@ func (l *Learning) estimate(given serving.Profile, lately serving.Learned) {
 // same reports whether a pace is 1 within a factor.
 func same(pace, factor float64) bool { return max(pace, 1/pace) <= factor }
 
-// judgeChange finds out, where the server changed some time ago, whether it is another one: one
-// that takes another time for a token than the estimate says. Then the estimate is paced, and
-// what the one before showed is forgotten; so it is where it was too little for an estimate.
-func (l *Learning) judgeChange(before time.Time) {
+// judgeChange finds out, where the server may have changed some time ago, whether it is another
+// one: one that takes another time for a token than the estimate says. Then the estimate is paced,
+// and what the one before showed is forgotten; so it is where it was too little for an estimate.
+func (l *Learning) judgeChange(given serving.Profile, before time.Time) bool {
 	if l.Changed.IsZero() || l.Changed.After(before) {
-		return
+		return false
 	}
 	young := l.Learned.After(l.Changed)
 	if len(young.Seen) == 0 {
-		return
+		return false
 	}
 	l.Changed = time.Time{}
-	pace := young.Pace(l.Estimate.Profile)
-	if l.Estimate.Usable() && same(pace, sameServer) {
-		return
+	another, pace := !same(young.Pace(l.model(given)), sameServer), young.Pace(l.Estimate.Profile)
+	if another || !l.Estimate.Usable() {
+		l.Estimate.Profile, l.Learned = l.Estimate.Profile.Paced(pace), young
 	}
-	l.Estimate.Profile, l.Learned = l.Estimate.Profile.Paced(pace), young
+	return another
 }
 
 // repace finds the pace of the given profile anew. It stands as it is until it showed to be

@@ -317,7 +317,7 @@ func TestWhetherAServerIsAnotherOne(t *testing.T) {
 			was := l.Estimate.Profile
 			l.Learned = l.Learned.Observe(at(faster(truth, c.times), c.seen, 24))
 			l.Changed = epoch.Add(c.changed)
-			l.judgeChange(epoch.Add(-5 * time.Minute))
+			l.judgeChange(serving.Profile{}, epoch.Add(-5*time.Minute))
 			assert.Equal(t, c.doubt, !l.Changed.IsZero())
 			assert.InDelta(t, c.pace*float64(was.Base), float64(l.Estimate.Profile.Base), 0.01*float64(was.Base))
 			assert.Len(t, l.Learned.Seen, c.left)
