@@ -2,7 +2,6 @@ package decision
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -40,25 +39,26 @@ func (r *round) preempt(ordered []*model, found answer) {
 		return cmp.Or(cmp.Compare(a.promise.Priority, b.promise.Priority), cmp.Compare(a.has(0), b.has(0)))
 	})
 	givers := r.givers(ordered)
-	if len(givers) == 0 {
-		return
-	}
-	room := r.withoutNominated()
+	c := newClearing(r.withoutNominated(), givers, found, r.snapshot.Time)
 	least, helped := ordered[len(ordered)-1].promise.Priority, 0
-	for _, m := range r.inTurns(lack, least) {
-		if m.promise.Priority == least && helped == scarceModels {
+	turn := r.inTurns(lack)
+	for _, m := range lack {
+		last := m.promise.Priority == least
+		switch {
+		case last && helped == scarceModels:
 			return
-		}
-		if r.makeWay(m, room, givers, found) && m.promise.Priority == least {
+		case last && !turn[m]:
+			// Nobody is less important.
+		case r.makeWay(m, c, turn[m]) && last:
 			helped++
 		}
 	}
 }
 
 // makeWay has room made for what the model lacks, unless it is being made, and reports whether it
-// is.
-func (r *round) makeWay(m *model, room *placement.Cluster, givers map[int][]giver, found answer) bool {
-	lacking := slices.DeleteFunc(r.lacking(m, found.lacks[m]), func(v *variant) bool { return v.in.Request.Shape.Pods > 1 })
+// is. Equals are only asked where they may be.
+func (r *round) makeWay(m *model, c *clearing, equals bool) bool {
+	lacking := slices.DeleteFunc(r.lacking(m, c.found.lacks[m]), func(v *variant) bool { return v.in.Request.Shape.Pods > 1 })
 	urgent, going := m.urgent(), 0
 	for _, v := range m.variants {
 		for _, made := range v.nominated {
@@ -68,13 +68,11 @@ func (r *round) makeWay(m *model, room *placement.Cluster, givers map[int][]give
 		}
 	}
 	for _, v := range lacking {
-		for r.kind == RoundFull && urgent > 0 && len(v.nominated) < max(1, r.mayAdd(v)) && makeRoom(m, v, room, givers, found, r.snapshot.Time, true) {
+		for r.kind == RoundFull && urgent > 0 && len(v.nominated) < max(1, r.mayAdd(v)) && c.make(m, v, false, true) {
 			urgent, going = urgent-max(v.rate.serves(), oneMore), going+1
 		}
 	}
-	return going > 0 || slices.ContainsFunc(lacking, func(v *variant) bool {
-		return makeRoom(m, v, room, givers, found, r.snapshot.Time, false)
-	})
+	return going > 0 || slices.ContainsFunc(lacking, func(v *variant) bool { return c.make(m, v, equals, false) })
 }
 
 // urgent is the rate for which less important models give way at once: what arrives beyond what
@@ -89,16 +87,23 @@ func (m *model) urgent() (rate capacity.Rate) {
 	return rate
 }
 
-// inTurns leaves of the models that nobody is less important than, which only equals make room
-// for, equalsPerRound: others each minute.
-func (r *round) inTurns(lack []*model, least int) []*model {
-	first := slices.IndexFunc(lack, func(m *model) bool { return m.promise.Priority == least })
-	if first < 0 || len(lack)-first <= equalsPerRound {
-		return lack
+// inTurns are the models that equally important ones make room for in this round: equalsPerRound
+// of each priority, others each minute.
+func (r *round) inTurns(lack []*model) map[*model]bool {
+	minute := uint64(r.snapshot.Time.Unix()) / uint64(time.Minute.Seconds())
+	turn := map[*model]bool{}
+	for first := 0; first < len(lack); {
+		equals := lack[first:]
+		if next := slices.IndexFunc(equals, func(m *model) bool { return m.promise.Priority != lack[first].promise.Priority }); next > 0 {
+			equals = equals[:next]
+		}
+		begin := int(minute%uint64(len(equals))) * equalsPerRound
+		for i := range min(equalsPerRound, len(equals)) {
+			turn[equals[(begin+i)%len(equals)]] = true
+		}
+		first += len(equals)
 	}
-	last := lack[first:]
-	turn := int(uint64(r.snapshot.Time.Unix())/uint64(time.Minute.Seconds())%uint64(len(last))) * equalsPerRound % len(last)
-	return slices.Concat(lack[:first], slices.Concat(last[turn:], last[:turn])[:equalsPerRound])
+	return turn
 }
 
 // has is the share of what the model needs, by its weight, that its replicas serve if they
@@ -143,6 +148,8 @@ type giver struct {
 	// number is its place in the row of those that go from the end; -1 where any of them may go
 	// first.
 	number int
+	// gave is set once it goes.
+	gave bool
 }
 
 // goes reports whether it is the next to go when so many of its variant are left.
@@ -157,8 +164,8 @@ func numberOf(name string) (number int, ok bool) {
 // givers are the replicas of each node that may go, those of the least important models
 // first, and of these the dearest. Which one goes has to be known: where neither we choose nor
 // they go by number, all of a variant have to be on one node.
-func (r *round) givers(models []*model) map[int][]giver {
-	byNode, nodes := map[int][]giver{}, r.nodes()
+func (r *round) givers(models []*model) [][]giver {
+	byNode, nodes := make([][]giver, len(r.trial.Cluster().Nodes)), r.nodes()
 	for _, m := range models {
 		m.each(func(v *variant) {
 			down := v.policy.Down
@@ -177,7 +184,7 @@ func (r *round) givers(models []*model) map[int][]giver {
 					known = known && number >= 0
 				}
 				if known && p.Node >= 0 {
-					byNode[p.Node] = append(byNode[p.Node], giver{m, v, p.Name, number})
+					byNode[p.Node] = append(byNode[p.Node], giver{m: m, v: v, name: p.Name, number: number})
 				}
 			}
 		})
@@ -190,89 +197,9 @@ func (r *round) givers(models []*model) map[int][]giver {
 	return byNode
 }
 
-// makeRoom has the fewest replicas of less important models go from one node without which
-// a replica of v fits there; none where who goes already leaves enough. It reports whether
-// there is such a node.
-func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer, now time.Time, atOnce bool) bool {
-	var best []giver
-	at := -1
-	for node := range room.Nodes {
-		if len(givers[node]) == 0 {
-			continue
-		}
-		if gives, fits := fewest(m, v, node, givers[node], found.giving, room, atOnce); fits && (at < 0 || len(gives) < len(best)) {
-			best, at = gives, node
-		}
-	}
-	if at < 0 {
-		return false
-	}
-	made := Nomination{Node: room.Nodes[at].Name, At: now}
-	for _, g := range best {
-		w := g.v
-		if atOnce {
-			w.yields++
-		}
-		room.Remove(w.in.Request, at)
-		found.giving[w] = append(found.giving[w], g.name)
-		delete(found.ideal, w)
-		to := fmt.Sprintf("gives up a replica for %s (priority %d)", m.in.ID, m.promise.Priority)
-		if g.m.promise.Priority == m.promise.Priority {
-			to = fmt.Sprintf("gives up a replica for %s, which has a smaller share of its need", m.in.ID)
-		}
-		w.step(StageAllocation, w.present()-1, ReasonPreempted, "%s", to)
-		made.By, made.To = w.key, w.target
-		w.fact(ReasonPreempted, "%s", to)
-		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
-	}
-	room.Put(v.in.Request, at)
-	v.nominated = slices.DeleteFunc(v.nominated, func(n nominated) bool { return !n.goes })
-	v.nominated = append(v.nominated, nominated{made, at, false, atOnce})
-	return true
-}
-
 // present is how many of the wanted replicas are there. What a giver was to get besides waits:
 // Kubernetes makes nothing of one replica more and one less.
 func (v *variant) present() int { return min(v.target, v.in.Current) }
 
 // comes is how many more are wanted than are there.
 func (v *variant) comes() int { return v.target - v.present() }
-
-// fewest are the first of the givers on a node without whom a replica of v fits, if it does
-// without all of them. Who may give no more is passed over, and who is as important and would
-// have less of what it needs then than m, or is to give at once.
-func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster, atOnce bool) (gone []giver, fits bool) {
-	fits = admits(room, v.in.Request, node)
-	for _, g := range givers {
-		if fits {
-			break
-		}
-		given, givenOf, lost := 0, 0, capacity.Rate(0)
-		for _, o := range gone {
-			if o.v == g.v {
-				given++
-			}
-			if o.m == g.m {
-				givenOf, lost = givenOf+1, lost+o.v.rate.serves()
-			}
-		}
-		less := g.v.priority > m.promise.Priority ||
-			!atOnce && g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves()-g.m.served((*variant).comes))
-		if !less || !g.goes(g.v.present()-given) || g.v.present()-given <= g.v.policy.Min || g.m.count((*variant).present)-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
-			continue
-		}
-		room.Remove(g.v.in.Request, node)
-		gone = append(gone, g)
-		fits = admits(room, v.in.Request, node)
-	}
-	for _, g := range gone {
-		room.Put(g.v.in.Request, node)
-	}
-	return gone, fits
-}
-
-// admits reports whether one more such replica fits on the node and quotas allow it.
-func admits(room *placement.Cluster, q *placement.Request, node int) bool {
-	allowed, _ := room.Allowed(q)
-	return allowed > 0 && room.Fits(q, node)
-}

@@ -43,16 +43,16 @@ func TestWhoMakesRoom(t *testing.T) {
 			gives := modelOf(model{variants: []*variant{batch, variantOf(variant{in: &Variant{Current: c.others}, target: c.others})}})
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1})
 			room := &placement.Cluster{Nodes: nodes(len(c.free), "H100", 4)}
-			givers := map[int][]giver{}
+			givers := make([][]giver, len(c.free))
 			for i, free := range c.free {
 				room.Nodes[i].Free.Devices = free
 				givers[i] = []giver{{m: gives, v: batch, name: fmt.Sprint(i, " a"), number: -1}, {m: gives, v: batch, name: fmt.Sprint(i, " b"), number: -1}}
 			}
 			giving := map[*variant][]string{}
-			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving}, epoch, false)
+			newClearing(room, givers, answer{giving: giving}, epoch).make(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, true, false)
 
 			var gone []string
-			for _, g := range givers[c.node][:min(c.given, len(givers[c.node]))] {
+			for _, g := range givers[max(0, c.node)][:c.given] {
 				gone = append(gone, g.name)
 			}
 			assert.Equal(t, gone, giving[batch])
@@ -246,7 +246,7 @@ func TestNobodyGivesTwice(t *testing.T) {
 			r.snapshot.Cluster.Nodes[0].Free.Devices = 0
 			r.reserve()
 			found := answer{lacks: map[*model]lack{wants: {short: c.arrivals}}, giving: map[*variant][]string{}}
-			assert.True(t, r.makeWay(wants, r.withoutNominated(), r.givers([]*model{gives}), found))
+			assert.True(t, r.makeWay(wants, newClearing(r.withoutNominated(), r.givers([]*model{gives}), found, epoch), true))
 			assert.Len(t, found.giving[batch], c.given)
 		})
 	}
@@ -285,7 +285,7 @@ func TestOfWhomItIsKnownWhichGoes(t *testing.T) {
 			r.trial = placement.NewTrial(r.snapshot.Cluster)
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 2)}, priority: 1})
 			found := answer{giving: map[*variant][]string{}}
-			made := makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch, false)
+			made := newClearing(r.trial.Cluster(), r.givers([]*model{gives}), found, epoch).make(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, true, false)
 			assert.Equal(t, c.given > 0, made)
 			assert.Len(t, found.giving[v], c.given)
 			assert.Equal(t, c.node != "", slices.ContainsFunc(chat.nominated, func(n nominated) bool { return n.Node == c.node }))
@@ -316,7 +316,7 @@ func TestTheyMakeRoomByNumber(t *testing.T) {
 			r.trial = placement.NewTrial(r.snapshot.Cluster)
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 3)}, priority: 1})
 			found := answer{giving: map[*variant][]string{}}
-			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch, false)
+			newClearing(r.trial.Cluster(), r.givers([]*model{gives}), found, epoch).make(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, true, false)
 			assert.Equal(t, c.given, found.giving[v])
 		})
 	}
@@ -493,12 +493,12 @@ func TestWhatEqualsGive(t *testing.T) {
 			wants.demand.now = 10
 			room := &placement.Cluster{Nodes: nodes(1, "H100", 8)}
 			room.Nodes[0].Free.Devices = 0
-			givers := map[int][]giver{}
+			givers := make([][]giver, 1)
 			for i := range c.replicas {
 				givers[0] = append(givers[0], giver{m: gives, v: batch, name: fmt.Sprint(i), number: -1})
 			}
 			giving := map[*variant][]string{}
-			makeRoom(wants, chat, room, givers, answer{giving: giving}, epoch, false)
+			newClearing(room, givers, answer{giving: giving}, epoch).make(wants, chat, true, false)
 			assert.Len(t, giving[batch], c.given)
 			if c.given > 0 {
 				assert.Equal(t, c.replicas-c.given, batch.target)
@@ -583,22 +583,21 @@ func TestRoomIsLookedForWhereItCanBeMade(t *testing.T) {
 	}
 }
 
-// Where more are than a round looks at, they take turns.
+// Where more of one priority are than a round looks at, they take turns.
 func TestEqualsTakeTurns(t *testing.T) {
 	r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
 	var lack []*model
 	for i := range 3 + 2*equalsPerRound {
 		lack = append(lack, modelOf(model{promise: Promise{Priority: min(2, i+1)}}))
 	}
-	assert.Equal(t, lack, r.inTurns(lack, 3), "all of them have less important ones")
-	assert.Equal(t, lack[:1+equalsPerRound], r.inTurns(lack[:1+equalsPerRound], 2))
 	seen := map[*model]bool{}
 	for minute := range 4 {
 		r.snapshot.Time = epoch.Add(time.Duration(minute) * time.Minute)
-		some := r.inTurns(lack, 2)
+		some := r.inTurns(lack)
 		assert.Len(t, some, 1+equalsPerRound)
-		assert.Same(t, lack[0], some[0])
-		for _, m := range some {
+		assert.True(t, some[lack[0]], "nobody is as important")
+		assert.Len(t, r.inTurns(lack[:1+equalsPerRound]), 1+equalsPerRound)
+		for m := range some {
 			seen[m] = true
 		}
 	}
