@@ -9,13 +9,18 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 )
 
+// workExplained is at how many choices a round looks to find the next best mix of a model. In
+// random clusters a quarter of it suffices for models with a few variants.
+const workExplained = 4000
+
 // alternative is the next best answer: the cheapest other mix of variants that would
 // serve what is asked for, and what it costs. It keeps the bounds of the objects. In a
 // cluster that does not grow it fits: its replicas are those that hold a node already and
 // those for which the nodes have room all at once beside everything that this round asks
 // for, so what the answer's own new replicas take is not offered twice. Where the cluster
-// grows it says what to ask for, whether or not that fits now.
-func (r *round) alternative(m *model) string {
+// grows it says what to ask for, whether or not that fits now. It is empty where there is none,
+// and where so much work does not find it.
+func (r *round) alternative(m *model, work allocation.Work) string {
 	if !m.rated {
 		return ""
 	}
@@ -39,10 +44,10 @@ func (r *round) alternative(m *model) string {
 	// What is asked for, not the spare that the answer happens to have.
 	need := min(serve, max(m.need.required, oneMore))
 	began := len(r.placed)
-	next, ok := allocation.Next(options, need, best)
+	next, ok := work.Next(options, need, best)
 	for ok && r.policy.Limited && !r.placeAll(variants, next.Replicas, options, false) {
 		r.takeBack(began)
-		next, ok = allocation.Next(options, need, best)
+		next, ok = work.Next(options, need, best)
 	}
 	r.takeBack(began)
 	if !ok {

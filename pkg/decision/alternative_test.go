@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"testing"
 	"time"
@@ -57,6 +58,31 @@ func TestTheAlternativeFits(t *testing.T) {
 			assert.Equal(t, c.want, plan.Models[0].Variants[0].Alternative)
 		})
 	}
+}
+
+// The work that is allowed for the next best answer finds the one that any work would, where models
+// have a few variants; where they have very many that cost the same, it ends without one.
+func TestTheAlternativeTakesBoundedWork(t *testing.T) {
+	told := 0
+	for seed := range uint64(cases()) {
+		c := scene{seed: seed, models: 2, load: 0.5 + float64(seed%7)/3, limited: seed%3 > 0}
+		s, policy := c.build()
+		r := newRound(&s, &policy, &Memory{}, RoundFull)
+		r.answer()
+		for _, m := range r.models {
+			enough := r.alternative(m, math.MaxInt)
+			require.Equal(t, enough, r.alternative(m, workExplained), c)
+			if enough != "" {
+				told++
+			}
+		}
+	}
+	require.Greater(t, told, cases()/2)
+
+	s, policy := thirtyVariants(30, 1)
+	r := newRound(&s, &policy, &Memory{}, RoundFull)
+	r.answer()
+	assert.Empty(t, r.alternative(r.models[0], workExplained))
 }
 
 // Two variants that share nodes are not offered the same room twice.
@@ -129,7 +155,7 @@ func TestTheAlternativeToMisfits(t *testing.T) {
 	m.variants = append(m.variants, misfit)
 	m.need.required = 6
 	// 3*4 instead of 3*4 + 2*10.
-	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", r.alternative(m))
+	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", r.alternative(m, math.MaxInt))
 	m.rated = false
-	assert.Empty(t, r.alternative(m), "nobody knows what a replica serves")
+	assert.Empty(t, r.alternative(m, math.MaxInt), "nobody knows what a replica serves")
 }

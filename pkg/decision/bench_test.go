@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // ten ready replicas for each variant, under the share of the load that they carry at
 // the triggers.
 func estate(variants int, share float64) (Snapshot, Policy) {
-	s := Snapshot{Time: epoch.Add(time.Hour)}
+	s := Snapshot{Time: epoch.Add(2 * time.Hour)}
 	policy := DefaultPolicy()
 	policy.Limited = true
 	policy.Promises = map[ModelKey]Promise{}
@@ -76,6 +77,88 @@ func BenchmarkDecide(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkDecideCrisis is one full round in which nothing suffices, as it first comes, by the
+// number of variants: what it takes should grow about as they do.
+func BenchmarkDecideCrisis(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		build func(variants int) (Snapshot, Policy)
+	}{
+		{"five-priorities", fivePriorities},
+		{"thirty-variants", func(variants int) (Snapshot, Policy) { return thirtyVariants(variants, 1) }},
+		{"thirty-variants-grow", func(variants int) (Snapshot, Policy) { return thirtyVariants(variants, 2.1) }},
+	} {
+		for _, variants := range []int{320, 640, 1280, 2560, 5120} {
+			b.Run(fmt.Sprintf("%s/variants=%d", c.name, variants), func(b *testing.B) {
+				s, policy := c.build(variants)
+				benchmarkRounds(b, s, policy, true)
+			})
+		}
+	}
+}
+
+// fivePriorities are models of five priorities, all of which lack room and have requests that
+// wait at the gateway, on nodes without a free device.
+func fivePriorities(variants int) (Snapshot, Policy) {
+	s, policy := estate(variants, 1.4)
+	devices := [2]int{}
+	for i := range s.Models {
+		s.Models[i].Queue = Sample{500, s.Models[i].Arrival.Time, true}
+		for j := range s.Models[i].Variants {
+			devices[j] += len(s.Models[i].Variants[j].Replicas) * s.Models[i].Variants[j].Request.Shape.Devices
+		}
+	}
+	lists := [2][]placement.Node{nodes((devices[0]+7)/8, "H100", 8), nodes((devices[1]+7)/8, "L40S", 8)}
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			v, list := &s.Models[i].Variants[j], lists[j]
+			v.Picks = true
+			for k := range v.Replicas {
+				// Those of a model are on several nodes, and those of several models on one.
+				at := (i*len(v.Replicas) + k) * 7 % len(list)
+				for list[at].Free.Devices < v.Request.Shape.Devices {
+					at = (at + 1) % len(list)
+				}
+				list[at].Free.Devices -= v.Request.Shape.Devices
+				v.Replicas[k].Node = list[at].Name
+			}
+		}
+	}
+	s.Cluster = &placement.Cluster{Nodes: append(lists[0], lists[1]...)}
+	return s, policy
+}
+
+// thirtyVariants are models of thirty variants with about the same price per request, under a
+// share of the load that they carry, and a cluster in which each of the variants finds some room
+// and all together find little.
+func thirtyVariants(variants int, share float64) (Snapshot, Policy) {
+	const each, replicas = 30, 3
+	models := max(1, variants/each)
+	s, policy := estate(2*models, share)
+	for i := range s.Models {
+		m := &s.Models[i]
+		two := m.Variants
+		m.Variants = nil
+		for j := range each {
+			v := two[j%2]
+			v.Name, v.Picks = fmt.Sprintf("%s-%02d", v.Name, j), true
+			v.Current, v.Ready, v.Replicas = replicas, replicas, slices.Clone(v.Replicas[:replicas])
+			for k := range v.Replicas {
+				v.Replicas[k].Name = fmt.Sprintf("%s-%d", v.Name, k)
+			}
+			v.Cost += 0.013 * capacity.Cost(j*j%29)
+			v.Request = request(v.Request.Shape.Accelerator, 1+j%4)
+			m.Variants = append(m.Variants, v)
+		}
+		m.Arrival.Value *= each * replicas / 20.
+	}
+	s.Cluster = &placement.Cluster{Nodes: append(nodes(models*each/2, "H100", 8), nodes(models*each/2, "L40S", 8)...)}
+	for i := range s.Cluster.Nodes {
+		s.Cluster.Nodes[i].Free.Devices = max(0, 4-i%4*4)
+	}
+	return s, policy
 }
 
 // crowd leaves few devices free.

@@ -12,6 +12,12 @@ import (
 // is given.
 func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, Memory) {
 	r := newRound(&snapshot, &policy, &memory, kind)
+	r.answer()
+	return r.finish()
+}
+
+// answer runs the stages.
+func (r *round) answer() {
 	r.reserve()
 	r.scarce()
 	for _, m := range r.models {
@@ -29,7 +35,6 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		r.lower(m, found.giving)
 	}
 	r.victims(found.giving)
-	return r.finish()
 }
 
 // see finds what is known of the model, stage by stage: each takes what the ones before
@@ -105,7 +110,7 @@ func (r *round) finish() (Plan, Memory) {
 	r.each(func(*variant) { variants++ })
 	memory := Memory{Time: now, Variants: make(map[Key]*VariantMemory, variants), Models: make(map[ModelKey]*ModelMemory, len(r.models))}
 	for _, m := range r.models {
-		next := r.alternative(m)
+		next := r.alternative(m, workExplained)
 		p := ModelPlan{
 			Namespace: m.in.Namespace, ID: m.in.ID, Promise: m.promise, Demand: m.told(), Sized: m.sized,
 			Triggered: m.need.triggered, Variants: make([]VariantPlan, 0, len(m.variants)),

@@ -18,28 +18,29 @@ import (
 // Unserved is positive. A need that is no finite number is unknown: what exists
 // stays, within its bounds.
 func Cheapest(options []Option, need capacity.Rate) Vector {
-	replicas, _ := cheapest(options, float64(need))
+	replicas, _, _ := cheapest(options, float64(need), stateBudget)
 	return vector(options, max(0, positive(float64(need))), replicas)
 }
 
-// cheapest also says whether the search came to its end.
-func cheapest(options []Option, need float64) (replicas []int, complete bool) {
+// cheapest looks at no more than so many choices. It also says at how many it looked, and
+// whether the search came to its end.
+func cheapest(options []Option, need float64, most int) (replicas []int, made int, complete bool) {
 	if unknown(need) {
-		return standing(options), true
+		return standing(options), 0, true
 	}
 	c := newCover(options, need)
 	if c.rest == 0 {
-		return c.replicas, true
+		return c.replicas, 0, true
 	}
 	if !c.orderUpToBreak() {
 		// Everything together is not enough, or just enough.
 		for _, it := range c.items {
 			c.replicas[it.option] += it.limit
 		}
-		return c.replicas, true
+		return c.replicas, 0, true
 	}
-	complete = c.search()
-	return c.replicas, complete
+	made, complete = c.search(most)
+	return c.replicas, made, complete
 }
 
 // standing is what exists, within its bounds.

@@ -107,7 +107,7 @@ func TestCheapestAgreesWithBruteForce(t *testing.T) {
 		need := float64(random.IntN(60))
 		o := &oracle{options: options, need: need}
 		o.try(nil)
-		got, complete := cheapest(options, need)
+		got, _, complete := cheapest(options, need, stateBudget)
 		require.True(t, complete)
 		require.Equal(t, o.rank, o.rankOf(got), "%+v need %v\ngot  %v\nwant %v", options, need, got, o.best)
 		if o.rank[0] > 0 {
@@ -184,11 +184,11 @@ func TestTheSearchEndsLongBeforeItsBudget(t *testing.T) {
 	for range 3000 {
 		options := realOptions(random, 1+random.IntN(10))
 		need := math.Pow(10, 4*random.Float64())
-		_, complete := cheapest(options, need)
+		_, _, complete := cheapest(options, need, stateBudget)
 		require.True(t, complete, "%+v need %v", options, need)
 	}
 	for _, need := range []float64{1e6, 1e9, 1e12} {
-		_, complete := cheapest(realOptions(random, 10), need)
+		_, _, complete := cheapest(realOptions(random, 10), need, stateBudget)
 		require.True(t, complete)
 	}
 }
@@ -213,26 +213,32 @@ func TestNonsenseNeitherPanicsNorLoops(t *testing.T) {
 			for _, n := range best.Replicas {
 				require.GreaterOrEqual(t, n, 0)
 			}
-			Next(models[m].Options, models[m].Need, best)
+			anyWork().Next(models[m].Options, models[m].Need, best)
 		}
 		require.Len(t, Share(models, []float64{number(), number()}), len(models))
 	}
+}
+
+// anyWork is more than any search of these tests needs.
+func anyWork() *Work {
+	w := Work(math.MaxInt)
+	return &w
 }
 
 func TestNext(t *testing.T) {
 	options := []Option{{Cost: 10, Serves: 10, Most: -1}, {Cost: 12, Serves: 10, Most: -1}, {Cost: 5, Serves: 4, Most: -1}}
 	best := Cheapest(options, 20)
 	require.Equal(t, []int{2, 0, 0}, best.Replicas)
-	next, ok := Next(options, 20, best)
+	next, ok := anyWork().Next(options, 20, best)
 	require.True(t, ok)
 	assert.Equal(t, []int{0, 2, 0}, next.Replicas)
 	assert.InDelta(t, 24, float64(next.Cost), 1e-9)
 
 	options[0].Least = 1
-	_, ok = Next(options, 20, Cheapest(options, 20))
+	_, ok = anyWork().Next(options, 20, Cheapest(options, 20))
 	assert.False(t, ok, "the lower bound holds it")
 	only := []Option{{Cost: 1, Serves: 1, Most: -1}, {Cost: 1, Serves: 1, Most: 3}}
-	_, ok = Next(only, 9, Vector{Replicas: []int{9, 0}})
+	_, ok = anyWork().Next(only, 9, Vector{Replicas: []int{9, 0}})
 	assert.False(t, ok, "the others do not serve the need")
 }
 
@@ -243,11 +249,11 @@ func TestNextOfEqualCostsChangesLess(t *testing.T) {
 		options := []Option{
 			{Cost: cost, Serves: 10, Now: 1, Most: 1}, {Cost: cost, Serves: 10, Most: 1}, {Cost: cost, Serves: 10, Most: -1},
 		}
-		next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+		next, ok := anyWork().Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
 		require.True(t, ok)
 		assert.Equal(t, []int{1, 0, 1}, next.Replicas, "cost %v", cost)
 		options[0].Cost += cost * 6e-10
-		next, _ = Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+		next, _ = anyWork().Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
 		assert.Equal(t, []int{1, 0, 1}, next.Replicas, "cost %v: what rounding makes is no difference", cost)
 	}
 }
@@ -256,7 +262,7 @@ func TestNextOfEqualCostsChangesLess(t *testing.T) {
 func TestNextOfEqualAlternativesIsTheFirst(t *testing.T) {
 	for _, cost := range []capacity.Cost{5, 0} {
 		options := []Option{{Cost: cost, Serves: 10, Most: 1}, {Cost: cost, Serves: 10, Most: 1}, {Cost: cost, Serves: 10, Most: 1}}
-		next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+		next, ok := anyWork().Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
 		require.True(t, ok)
 		assert.Equal(t, []int{0, 1, 1}, next.Replicas, "cost %v", cost)
 	}
@@ -264,9 +270,9 @@ func TestNextOfEqualAlternativesIsTheFirst(t *testing.T) {
 
 func TestNextAtTheEndsOfItsRange(t *testing.T) {
 	one := []Option{{Cost: 1, Serves: 1, Most: -1}}
-	_, ok := Next(one, 1, Vector{Replicas: []int{0, 3}})
+	_, ok := anyWork().Next(one, 1, Vector{Replicas: []int{0, 3}})
 	assert.False(t, ok, "replicas of an option that is not there")
-	_, ok = Next(one, 1e-6, Cheapest(one, 1e-6))
+	_, ok = anyWork().Next(one, 1e-6, Cheapest(one, 1e-6))
 	assert.False(t, ok, "a need that is next to nothing is one")
 }
 
@@ -276,7 +282,7 @@ func TestNextIsTheCheapestWithoutOneOfTheMix(t *testing.T) {
 		options := randomOptions(random)
 		need := float64(random.IntN(40))
 		best := Cheapest(options, capacity.Rate(need))
-		next, ok := Next(options, capacity.Rate(need), best)
+		next, ok := anyWork().Next(options, capacity.Rate(need), best)
 		var want *oracle
 		for i, n := range best.Replicas {
 			if n == 0 || options[i].Least > 0 {

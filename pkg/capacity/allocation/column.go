@@ -298,11 +298,12 @@ func (f *finder) start(open int, p *piece, rate float64) int {
 // undominated drops the partial choices beside which another one serves as much for
 // little more, and the least promising ones where there are too many.
 func undominated(list []partial, little float64) []partial {
-	slices.SortStableFunc(list, func(a, b partial) int {
+	slices.SortFunc(list, func(a, b partial) int {
 		if a.rate != b.rate {
 			return cmp.Compare(b.rate, a.rate)
 		}
-		return cmp.Compare(a.spent, b.spent)
+		// No two are the same partial choice. A stable sort takes three times as long.
+		return cmp.Or(cmp.Compare(a.spent, b.spent), cmp.Compare(a.parent, b.parent), cmp.Compare(b.count, a.count))
 	})
 	kept, least := list[:0], math.Inf(1)
 	for _, p := range list {
@@ -311,7 +312,9 @@ func undominated(list []partial, little float64) []partial {
 		}
 	}
 	if len(kept) > mostPartials {
-		slices.SortStableFunc(kept, func(a, b partial) int { return cmp.Compare(a.bound, b.bound) })
+		slices.SortFunc(kept, func(a, b partial) int {
+			return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(b.rate, a.rate))
+		})
 		kept = kept[:mostPartials]
 	}
 	return kept

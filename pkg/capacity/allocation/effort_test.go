@@ -86,7 +86,7 @@ func writeCover(out io.Writer, options []Option, need float64) {
 		_, _ = fmt.Fprintf(out, "without a search: %v\n", c.replicas)
 		return
 	}
-	k := newKnapsack(c)
+	k := newKnapsack(c, stateBudget)
 	complete := k.run()
 	left := 0
 	for _, layer := range k.layers {

@@ -330,7 +330,7 @@ func (g *group) cheapest() (choice column, fits bool) {
 	for i := range g.variants {
 		options[i] = g.variants[i].asOption(g.base[i])
 	}
-	replicas, _ := cheapest(options, g.need)
+	replicas, _, _ := cheapest(options, g.need, stateBudget)
 	fits = true
 	for i := range replicas {
 		replicas[i] -= g.base[i]

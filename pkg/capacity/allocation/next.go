@@ -6,12 +6,31 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
+// Work is at how many choices a row of searches may look: whoever searches again and again, with
+// other bounds, knows what that may cost. Each search lowers it.
+type Work int
+
+// workPerOption is the work of a search before it looks at its first choice.
+const workPerOption = 4
+
+// Cheapest is the function of that name. Once the work is used up it takes the first
+// choice, which serves the need as well but may not cost the least.
+func (w *Work) Cheapest(options []Option, need capacity.Rate) Vector {
+	return vector(options, max(0, positive(float64(need))), w.cheapest(options, float64(need)))
+}
+
+func (w *Work) cheapest(options []Option, need float64) []int {
+	replicas, made, _ := cheapest(options, need, min(max(0, int(*w)), stateBudget))
+	*w -= Work(made + workPerOption*len(options))
+	return replicas
+}
+
 // Next returns the next best alternative to best, the answer of Cheapest to the same
 // question: the cheapest vector that does without at least one of the variants of
 // which best has replicas. (More replicas on top of the same mix are no alternative.)
 // It is false when no such vector leaves as little unserved as best does, because
-// bounds or missing alternatives hold the mix.
-func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
+// bounds or missing alternatives hold the mix, and when the work is used up.
+func (w *Work) Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 	var next Vector
 	found, without := false, slices.Clone(options)
 	for i, n := range best.Replicas {
@@ -19,7 +38,10 @@ func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 			continue
 		}
 		without[i].Most, without[i].Serves = 0, 0
-		replicas, _ := cheapest(without, float64(need))
+		replicas := w.cheapest(without, float64(need))
+		if *w <= 0 {
+			return Vector{}, false
+		}
 		without[i], replicas[i] = options[i], 0
 		v := vector(options, max(0, positive(float64(need))), replicas)
 		if float64(v.Unserved-best.Unserved) > slackOf(float64(need)) {

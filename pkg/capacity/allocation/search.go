@@ -29,7 +29,7 @@ type state struct {
 //   - are not served better and cheaper by another one.
 //
 // The break item itself covers what is left.
-func (c *cover) search() (complete bool) {
+func (c *cover) search(most int) (made int, complete bool) {
 	left, last := c.rest, &c.items[c.at]
 	for i := range c.items[:c.at] {
 		left -= c.items[i].serves * float64(c.items[i].limit)
@@ -40,9 +40,9 @@ func (c *cover) search() (complete bool) {
 		if n := c.enough(*last, left); n <= last.limit {
 			c.replicas[last.option] += n
 		}
-		return true
+		return 0, true
 	}
-	s := newKnapsack(c)
+	s := newKnapsack(c, most)
 	complete = s.run()
 	c.replicas[c.items[c.at].option] += s.best.last
 	for at, layer := s.best.state, s.best.layer; layer > 0; layer-- {
@@ -54,7 +54,7 @@ func (c *cover) search() (complete bool) {
 		}
 		at = st.parent
 	}
-	return complete
+	return s.made, complete
 }
 
 // deviation is an item other than the break item.
@@ -75,8 +75,9 @@ type knapsack struct {
 	layers     [][]state
 	// ahead[k] is what the deviations from k on could do.
 	ahead []ahead
-	made  int
-	best  solution
+	// made is how many choices were looked at, of most.
+	made, most int
+	best       solution
 }
 
 // ahead is what deviations that are still to be decided could do: the least that this can
@@ -97,8 +98,8 @@ type solution struct {
 	state   int
 }
 
-func newKnapsack(c *cover) *knapsack {
-	k := &knapsack{last: c.items[c.at], rest: c.rest, slack: c.slack, deviations: make([]deviation, 0, len(c.items)-1)}
+func newKnapsack(c *cover, most int) *knapsack {
+	k := &knapsack{most: most, last: c.items[c.at], rest: c.rest, slack: c.slack, deviations: make([]deviation, 0, len(c.items)-1)}
 	var first state
 	full := true
 	for i, it := range c.items {
@@ -202,7 +203,7 @@ func (k *knapsack) expand(layer int) (next []state, within bool) {
 		for n := 0; n <= d.limit; n++ {
 			t := s.with(d, n)
 			t.parent = at
-			if k.made++; k.made > stateBudget {
+			if k.made++; k.made > k.most {
 				return prune(next, k.tolerance), false
 			}
 			if k.hopeless(t, layer+1) {
@@ -304,8 +305,11 @@ func (k *knapsack) offer(layer, at int) {
 // prune drops the states beside which another one serves as much for less, or for as
 // much with fewer changes.
 func prune(states []state, tolerance float64) []state {
-	slices.SortStableFunc(states, func(a, b state) int {
-		return cmp.Or(cmp.Compare(b.served, a.served), cmp.Compare(a.cost, b.cost), cmp.Compare(a.changes, b.changes))
+	slices.SortFunc(states, func(a, b state) int {
+		if a.served != b.served {
+			return cmp.Compare(b.served, a.served)
+		}
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.changes, b.changes), cmp.Compare(a.parent, b.parent), cmp.Compare(a.count, b.count))
 	})
 	kept := states[:0]
 	cheapest, changes := math.Inf(1), 0
