@@ -9,8 +9,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 )
 
-// workExplained is at how many choices a round looks to find the next best mix of a model. In
-// random clusters a quarter of it suffices for models with a few variants.
+// workExplained is at how many choices a round looks to find the next best mix of a model, and which
+// of its variants would grow. In random clusters a quarter of it suffices for models with a few
+// variants.
 const workExplained = 4000
 
 // alternative is the next best answer: the cheapest other mix of variants that would

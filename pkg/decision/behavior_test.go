@@ -226,7 +226,7 @@ func TestAForecastIsGivenOneStartup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 2, Startup: c.startup})
-			m.lead, v.target = r.lead(m), 2
+			m.lead, v.target = r.lead(m.variants), 2
 			past := []Stretch{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
 			v.policy.Down.Window = c.window
 			highest, _, _ := r.highestNeeded(m, v, past)

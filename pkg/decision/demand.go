@@ -2,11 +2,13 @@ package decision
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -200,19 +202,28 @@ func (m *model) told() *Demand {
 	return &Demand{Arrival: d.now, Forecast: m.ahead, Backlog: d.backlog, BacklogAtReady: m.need.backlog, Tokens: d.tokens}
 }
 
-// tellDemand records what was found.
+// tellDemand records what was found, in front of what the rates told of the supply since: how far
+// ahead it looks follows from these.
 func (m *model) tellDemand() {
-	m.tellPart()
+	step := Step{Stage: StageDemand, Reason: ReasonMetricsMissing, Detail: "the arrival rate is unknown"}
 	if d := &m.demand; d.seen {
 		as := ""
 		if like := d.forecast.LikeEarlier(); like > 1-like {
 			as = "; the load moves as on an earlier day"
 		}
-		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.now), m.ahead,
+		step.Reason = ReasonMetricsFound
+		step.Detail = fmt.Sprintf("%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.now), m.ahead,
 			plural(int(math.RoundToEven(d.backlog)), "request waits", "requests wait"), as)
-		return
 	}
-	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")
+	m.each(func(v *variant) {
+		step.Before, step.After = v.target, v.target
+		at := slices.IndexFunc(v.plan.Steps, func(s Step) bool { return s.Stage == StageSupply })
+		if v.tell(step); at >= 0 {
+			last := len(v.plan.Steps) - 1
+			copy(v.plan.Steps[at+1:], v.plan.Steps[at:last])
+			v.plan.Steps[at] = step
+		}
+	})
 }
 
 // certain is the arrival rate of which only fresh samples count. It reports false when nothing
@@ -382,16 +393,46 @@ func (r *round) inFlight(m *model) float64 {
 	return m.sum(func(p *Replica) float64 { return r.value(p.Running) + r.value(p.Waiting) })
 }
 
-// lead is how long a new replica takes to serve: the longest of the model's variants as
-// seen, because it is not known yet which one grows. Where no start-up was seen it is no
-// less than those that start have taken so far.
-func (r *round) lead(m *model) time.Duration {
+// lead is how long a new replica takes to serve: the longest of those variants, as seen. Where no
+// start-up was seen it is no less than those that start have taken so far.
+func (r *round) lead(variants []*variant) time.Duration {
 	seen, longest := time.Duration(0), defaultLead
-	for _, v := range m.variants {
+	for _, v := range variants {
 		seen = max(seen, v.in.Startup)
 		if since := v.fleet.since; !since.IsZero() {
 			longest = max(longest, r.snapshot.Time.Sub(since))
 		}
 	}
 	return cmp.Or(seen, longest)
+}
+
+// growing are the variants that would grow if there came what is expected by the time when the
+// slowest of all could serve; all, where none may. One that is never bought does not say how far
+// to look ahead.
+func (r *round) growing(m *model) []*variant {
+	longest := r.lead(m.variants)
+	if !slices.ContainsFunc(m.variants, func(v *variant) bool { return r.lead([]*variant{v}) < longest }) {
+		return m.variants
+	}
+	first, reserves, misfits := r.growable(m)
+	supply := m.served(func(v *variant) int { return v.fleet.supply })
+	need := max(oneMore, r.sizedFor(m, m.demand.expected(m.demand.risk, longest))-supply)
+	for _, candidates := range [][]*variant{first, reserves, misfits} {
+		most := r.mayAdd
+		if r.policy.Limited {
+			most = r.fitting
+		}
+		work := allocation.Work(workExplained)
+		mix := work.Cheapest((&purchase{model: m}).options(candidates, most), need)
+		var grow []*variant
+		for i, v := range candidates {
+			if mix.Replicas[i] > 0 {
+				grow = append(grow, v)
+			}
+		}
+		if len(grow) > 0 {
+			return grow
+		}
+	}
+	return m.variants
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -204,4 +205,51 @@ func TestLongRequestsAreCountedByTheWindow(t *testing.T) {
 	}
 	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
 	assert.Zero(t, r.inService(m), "nobody serves")
+}
+
+// How far ahead the forecast looks is a matter of the variants that would grow: one that is never
+// bought, because it is dear, full, or at its maximum, does not lengthen it by its start-up.
+func TestTheLeadIsOfThoseThatWouldGrow(t *testing.T) {
+	for name, c := range map[string]struct {
+		cost    capacity.Cost
+		change  func(slow *VariantPolicy, fast *VariantPolicy)
+		limited bool
+		free    int
+		lead    time.Duration
+	}{
+		"the slow one is dear":                      {cost: 50, lead: 15 * time.Second},
+		"the slow one is cheap":                     {cost: 1, lead: 10 * time.Minute},
+		"it is cheap and at its maximum":            {cost: 1, change: func(slow, _ *VariantPolicy) { slow.Max = 0 }, lead: 15 * time.Second},
+		"it is cheap and may not grow":              {cost: 1, change: func(slow, _ *VariantPolicy) { slow.Up.Select = SelectDisabled }, lead: 15 * time.Second},
+		"it is dear and the other at its maximum":   {cost: 50, change: func(_, fast *VariantPolicy) { fast.Max = 2 }, lead: 10 * time.Minute},
+		"it is cheap and there is no room":          {cost: 1, limited: true, lead: 15 * time.Second},
+		"it is cheap and there is room":             {cost: 1, limited: true, free: 8, lead: 10 * time.Minute},
+		"it is dear and has the only room":          {cost: 50, limited: true, free: -1, lead: 10 * time.Minute},
+		"nobody may grow, and so all count as they": {cost: 50, change: func(slow, fast *VariantPolicy) { slow.Max, fast.Max = 0, 2 }, lead: 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(30)
+			w.setReplicas(0, 2)
+			w.now = w.now.Add(time.Hour)
+			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(1, "L40S", 8)...)}
+			if c.free <= 0 {
+				w.cluster.Nodes[1].Free.Devices = 0
+			}
+			if c.free < 0 {
+				w.cluster.Nodes[0].Free.Devices, w.cluster.Nodes[1].Free.Devices = 0, 8
+			}
+			s := w.snapshot()
+			s.Models[0].Variants[1].Startup, s.Models[0].Variants[1].Cost = 10*time.Minute, c.cost
+			policy := demoPolicy()
+			policy.Limited = c.limited
+			fast, slow := policy.Variants[Key{"ns", "a-h100"}], policy.Variants[Key{"ns", "b-l40s"}]
+			if c.change != nil {
+				c.change(&slow, &fast)
+			}
+			policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: fast, {"ns", "b-l40s"}: slow}
+			r := newRound(&s, &policy, &Memory{}, RoundFull)
+			r.answer()
+			assert.Equal(t, c.lead, r.models[0].lead)
+		})
+	}
 }

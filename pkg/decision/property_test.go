@@ -487,6 +487,10 @@ func TestHybridIsNeverBelowTriggersNorPromise(t *testing.T) {
 		c := scene{seed: seed, models: 1, load: 0.2 + 2*float64(seed%11)/10, plain: true}
 		s, policy := c.build()
 		policy.Growth = Growth{}
+		for i := range s.Models[0].Variants {
+			// Who grows decides how far ahead the forecast looks, and the two may buy differently.
+			s.Models[0].Variants[i].Startup = s.Models[0].Variants[0].Startup
+		}
 		capacityOnly := first(s, policy)
 		policy.Hybrid = true
 		hybrid := first(s, policy)

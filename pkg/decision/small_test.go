@@ -46,7 +46,7 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}})
 	v.fleet.count[stateServing] = in.Ready
 	m := modelOf(model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true}})
-	m.lead = r.lead(m)
+	m.lead = r.lead(m.variants)
 	return r, m, v
 }
 
