@@ -38,6 +38,7 @@
 //	equalsPerRound        models    C  for which room is looked for that only equals can make: the same
 //	looksPerReplica       -         C  times that replicas which may give way are looked at, in the mean: the same
 //	workExplained         choices   M  looked at to tell a model's next best mix, and which of its variants would grow: the same
+//	workBought            choices   C  and for one purchase of a model: the same
 //	oneMore               req/s     C  a need that any replica covers
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	keptPromised          share     C  the same for one that keeps it: it takes more than noise to change that

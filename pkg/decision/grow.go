@@ -19,6 +19,11 @@ const oneMore capacity.Rate = 1e-3
 // replica is bought where a small one does.
 const spareWorth = 0.7
 
+// workBought is at how many choices a round looks for one purchase of a model, however often what
+// it finds does not fit. It is what one search takes at most; what is bought after that suffices,
+// too, and may not be the cheapest.
+const workBought = 40_000
+
 // purchase is what one model buys.
 type purchase struct {
 	model *model
@@ -257,10 +262,11 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 // to, and leave takes out of a mix what is not wanted of it. It takes their room.
 // Variants share nodes, so what each of them could place alone is only where the search
 // starts: a variant that could not place its share, or that its behavior holds back, is
-// bounded by what it could, and the search runs again.
+// bounded by what it could, and the search runs again: with what is left of workBought.
 func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int, ideal map[*variant]int, beyond bool, leave func(mix []int)) allocation.Vector {
+	work := allocation.Work(workBought)
 	for {
-		mix := allocation.Cheapest(options, need)
+		mix := work.Cheapest(options, need)
 		leave(mix.Replicas)
 		if r.holdBack(candidates, options, mix, from, ideal) {
 			continue
