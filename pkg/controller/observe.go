@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -141,7 +142,9 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 			models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
 		}
 		models[key].Variants = append(models[key].Variants, fact)
+		addNames(models[key], v.object.Spec.AlsoServes)
 	}
+	warnOfNames(variants, namesOf(slices.Collect(maps.Values(models))))
 	var unclear []decision.ModelKey
 	seen.snapshot.Models, unclear = join(models, r.models, o.history, o.met)
 	o.tellUnclear(ctx, models, unclear)

@@ -25,10 +25,9 @@ const (
 // sleepers are the models of which nothing is asked to run, and when to look at what
 // the gateways queue for them. It is a value without a clock.
 type sleepers struct {
-	// models are the sleeping ones, and namespaces counts the namespaces that have a
-	// model ID.
-	models     map[decision.ModelKey]sleeper
-	namespaces map[string]int
+	// models are the sleeping ones, and names those by which each model is asked for.
+	models map[decision.ModelKey]sleeper
+	names  map[decision.ModelKey][]asked
 	// looking is set while a look is under way, due is when the next one may begin.
 	looking bool
 	due     time.Time
@@ -73,10 +72,9 @@ func (s *sleepers) end(now time.Time, seen found[decision.Sample]) (news bool) {
 // settle takes over which models sleep after a round.
 func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
 	asleep := map[decision.ModelKey]sleeper{}
-	s.namespaces = map[string]int{}
+	s.names = namesOf(pointers(seen.snapshot.Models)).of
 	for _, m := range pointers(plan.Models) {
 		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
-		s.namespaces[m.ID]++
 		if sleeps(m, seen, outcomes) {
 			asleep[key] = s.models[key]
 		}
@@ -105,11 +103,12 @@ func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]
 	return ours
 }
 
-// waiting are requests that wait for a sleeping model, which gateways count under some
-// name.
+// waiting are requests that wait for a sleeping model, asked for by one of its names, which
+// gateways count under some name.
 type waiting struct {
-	model, name decision.ModelKey
-	queue       decision.Sample
+	of    asked
+	name  decision.ModelKey
+	queue decision.Sample
 	// begins is set when none waited before.
 	begins bool
 }
@@ -120,15 +119,24 @@ type waiting struct {
 func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) (wanted []waiting) {
 	seen := countedBy(queues)
 	for model, before := range s.models {
-		name, ok := seen.key(model, s.namespaces[model.ID])
-		queue := queues[name]
-		known := ok && queue.Present && queue.Time.After(since)
+		known := false
+		var waits []waiting
+		for _, of := range s.names[model] {
+			name, ok := seen.key(of)
+			queue := queues[name]
+			if !ok || !queue.Present || !queue.Time.After(since) {
+				continue
+			}
+			if known = true; queue.Value > 0 {
+				waits = append(waits, waiting{of, name, queue, !before.waits})
+			}
+		}
 		switch {
 		case !known:
-		case queue.Value <= 0:
+		case len(waits) == 0:
 			s.models[model] = sleeper{tried: before.tried}
 		case now.Sub(before.tried) >= wakeAgain:
-			wanted = append(wanted, waiting{model, name, queue, !before.waits})
+			wanted = append(wanted, waits...)
 			s.models[model] = sleeper{tried: now, waits: true}
 		}
 	}
@@ -159,7 +167,7 @@ func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 	if len(wanted) == 0 {
 		return
 	}
-	l.readings = l.readings.withQueues(wanted, l.sleepers.namespaces)
+	l.readings = l.readings.withQueues(wanted)
 	if begun := only(wanted, func(w waiting) bool { return w.begins }); len(begun) > 0 {
 		klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", len(begun))
 	}
@@ -170,10 +178,10 @@ func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 // withQueues are the readings with newer queues of some models, whose other samples
 // stay what they are. They go where the readings have the model, under the same name, so
 // that the next reading overwrites them.
-func (r readings) withQueues(wanted []waiting, namespaces map[string]int) readings {
+func (r readings) withQueues(wanted []waiting) readings {
 	newer, read := map[decision.ModelKey]decision.Model{}, countedBy(r.models)
 	for _, w := range wanted {
-		name, ok := read.key(w.model, namespaces[w.model.ID])
+		name, ok := read.key(w.of)
 		if !ok {
 			name = w.name
 		}

@@ -271,14 +271,15 @@ func TestModelsThatNobodyCanTellApartAreToldOfOnce(t *testing.T) {
 				b := newBench(t, 1)
 				b.metrics = counting{c.namespaces}
 				b.run(t, 35*time.Second)
-				assert.Len(t, b.logged("without naming the namespace"), c.told)
+				assert.Len(t, b.logged("let each gateway name the namespace of its models"), c.told)
 			})
 		})
 	}
 }
 
 func TestOldQueuesWakeNobody(t *testing.T) {
-	s := sleepers{models: map[decision.ModelKey]sleeper{{Namespace: "n", ID: "m"}: {}}, namespaces: map[string]int{"m": 1}}
+	key := decision.ModelKey{Namespace: "n", ID: "m"}
+	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, names: map[decision.ModelKey][]asked{key: {{key, true}}}}
 	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
 		return map[decision.ModelKey]decision.Sample{{ID: "m"}: sample(value, at)}
 	}
@@ -286,15 +287,15 @@ func TestOldQueuesWakeNobody(t *testing.T) {
 	assert.Empty(t, s.wanted(noon, since, nil), "nobody says")
 	assert.Empty(t, s.wanted(noon, since, queue(0, noon)), "nothing waits")
 	assert.Empty(t, s.wanted(noon, since, queue(3, since)), "too old")
-	s.namespaces["m"] = 2
+	s.names[key][0].alone = false
 	assert.Empty(t, s.wanted(noon, since, queue(3, noon)), "whose they are is not known")
-	s.namespaces["m"] = 1
-	assert.Equal(t, []waiting{{decision.ModelKey{Namespace: "n", ID: "m"}, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, s.wanted(noon, since, queue(3, noon)))
+	s.names[key][0].alone = true
+	assert.Equal(t, []waiting{{asked{key, true}, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, s.wanted(noon, since, queue(3, noon)))
 }
 
 func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, namespaces: map[string]int{"m": 1}}
+	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, names: map[decision.ModelKey][]asked{key: {{key, true}}}}
 	for _, step := range []struct {
 		after time.Duration
 		queue decision.Sample
@@ -320,12 +321,12 @@ func TestANewerQueueLeavesTheRestOfAModel(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
 	before := readings{at: noon, models: map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(0, noon)}}}
 	later := noon.Add(time.Second)
-	wanted := []waiting{{key, key, sample(3, later), true}}
-	after := before.withQueues(wanted, map[string]int{"m": 1})
+	wanted := []waiting{{asked{key, true}, key, sample(3, later), true}}
+	after := before.withQueues(wanted)
 	assert.Equal(t, map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(3, later)}}, after.models)
 	assert.Equal(t, sample(0, noon), before.models[decision.ModelKey{ID: "m"}].Queue, "the reading before is not changed")
 	assert.Equal(t, noon, after.at)
-	assert.Equal(t, map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m", Queue: sample(3, later)}}, readings{}.withQueues(wanted, nil).models)
+	assert.Equal(t, map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m", Queue: sample(3, later)}}, readings{}.withQueues(wanted).models)
 }
 
 func TestWhichModelsSleep(t *testing.T) {

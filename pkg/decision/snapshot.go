@@ -32,6 +32,9 @@ type Sample struct {
 type Model struct {
 	Namespace string
 	ID        string
+	// Names are further names by which clients ask for it; what the gateway counts under them is
+	// in its count.
+	Names []string
 	// Arrival is the rate in requests per second at which requests reach the
 	// model, as the gateway counts them. It is absent without a gateway; then the
 	// arrival rate is derived from the replicas.

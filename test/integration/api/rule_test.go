@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,6 +39,31 @@ var rules = map[string]struct {
 		refused:  "scaleTargetRef: {name: x}\nmodelID: " + text(129),
 		message:  "spec.modelID: Too long: may not be more than 128 bytes",
 		accepted: "scaleTargetRef: {name: x}\nmodelID: " + text(128),
+	},
+	"a further name is not empty": {
+		refused:  base + "alsoServes: ['']",
+		message:  "spec.alsoServes[0] in body should be at least 1 chars long",
+		accepted: base + "alsoServes: [lora]",
+	},
+	"a further name is bounded": {
+		refused:  base + "alsoServes: [" + text(129) + "]",
+		message:  "spec.alsoServes[0]: Too long: may not be more than 128 bytes",
+		accepted: base + "alsoServes: [" + text(128) + "]",
+	},
+	"a further name acts on no terminal": {
+		refused:  base + `alsoServes: ["a\u001b[2J"]`,
+		message:  "spec.alsoServes[0] in body should match",
+		accepted: base + "alsoServes: ['Qwen/Qwen3 32B']",
+	},
+	"a further name is listed once": {
+		refused:  base + "alsoServes: [a, a]",
+		message:  `spec.alsoServes[1]: Duplicate value: "a"`,
+		accepted: base + "alsoServes: [a, b]",
+	},
+	"further names are few": {
+		refused:  base + "alsoServes: [" + strings.Join(numbered(65), ", ") + "]",
+		message:  "spec.alsoServes: Too many: 65: must have at most 64 items",
+		accepted: base + "alsoServes: [" + strings.Join(numbered(64), ", ") + "]",
 	},
 	"a scale target is needed": {
 		refused:  "modelID: m",
@@ -391,4 +417,13 @@ func TestRulesHoldForChangesToo(t *testing.T) {
 	spec["maxReplicas"] = int64(4)
 	_, err = update(t, created)
 	require.NoError(t, err)
+}
+
+// numbered are so many names.
+func numbered(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint("a", i)
+	}
+	return all
 }

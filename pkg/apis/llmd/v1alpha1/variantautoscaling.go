@@ -58,6 +58,18 @@ type VariantAutoscalingSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	ModelID string `json:"modelID"`
 
+	// AlsoServes are further names by which clients ask the same servers: LoRA adapters and
+	// aliases. What a gateway counts under them counts for the model, and a request for one
+	// of them wakes it. A name that is a modelID of the namespace stays that model's, and one
+	// that two models of the namespace list counts for neither.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$`
+	AlsoServes []string `json:"alsoServes,omitempty"`
+
 	// VariantID names the variant in the form
 	// {modelID}-{accelerator}-{acceleratorCount}.
 	// +optional

@@ -405,6 +405,11 @@ func (in *VariantAutoscalingList) DeepCopyObject() runtime.Object {
 func (in *VariantAutoscalingSpec) DeepCopyInto(out *VariantAutoscalingSpec) {
 	*out = *in
 	out.ScaleTargetRef = in.ScaleTargetRef
+	if in.AlsoServes != nil {
+		in, out := &in.AlsoServes, &out.AlsoServes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.AcceleratorCount != nil {
 		in, out := &in.AcceleratorCount, &out.AcceleratorCount
 		*out = new(int32)
