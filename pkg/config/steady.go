@@ -2,10 +2,11 @@ package config
 
 import "regexp"
 
-// What errors of connections have that is new each time: the port of this end, and the time at which a
-// certificate was looked at.
+// What errors of connections have that is new each time: the port of this end, the time at which a
+// certificate was looked at, and whether a peer's reset met a read or a write.
 var (
 	ownEnd  = regexp.MustCompile(`\b((?:tcp|udp)[46]?) \S+->`)
+	reset   = regexp.MustCompile(`\b(?:read|write) (tcp[46]? \S+: )(?:read|write): (?:connection reset by peer|broken pipe)`)
 	clocked = regexp.MustCompile(`\bcurrent time \S+ is `)
 )
 
@@ -17,6 +18,7 @@ func Steady(err error) error {
 	}
 	was := err.Error()
 	text := clocked.ReplaceAllString(ownEnd.ReplaceAllString(was, "$1 "), "current time is ")
+	text = reset.ReplaceAllString(text, "${1}connection reset by peer")
 	if text == was {
 		return err
 	}

@@ -27,6 +27,9 @@ func TestTheSameErrorHasTheSameText(t *testing.T) {
 		"lookup p on 10.96.0.10:53: read udp 10.96.0.10:53: i/o timeout":                                &net.DNSError{Name: "p", Server: "10.96.0.10:53", Err: "read udp 10.0.0.7:41234->10.96.0.10:53: i/o timeout"},
 		"x509: certificate has expired or is not yet valid: current time is after 2026-01-01T00:00:00Z": expired,
 		"scaled a -> b, at the current time":                                                            errors.New("scaled a -> b, at the current time"),
+		"b: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("b: write tcp 10.0.0.7:41234->10.0.0.1:9090: write: connection reset by peer"),
+		"c: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("c: write tcp 10.0.0.7:41234->10.0.0.1:9090: write: broken pipe"),
+		"d: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("d: read tcp 10.0.0.7:41234->10.0.0.1:9090: read: connection reset by peer"),
 		"dial tcp 10.0.0.1:9090: connect: refused":                                                      errors.New("dial tcp 10.0.0.1:9090: connect: refused"),
 	} {
 		require.EqualError(t, config.Steady(err), want)

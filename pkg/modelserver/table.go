@@ -1,6 +1,6 @@
 package modelserver
 
-import "slices"
+import "strings"
 
 // Quantity is one thing that is measured.
 type Quantity int
@@ -67,6 +67,17 @@ type Metric struct {
 	// Label and Value, unless empty, say which series count: those whose label has
 	// this value.
 	Label, Value string
+	// whole is a label of SGLang's series that are parts of the one without it.
+	whole string
+}
+
+// Selection is the label that series under a name must have with a value to count; all count
+// where the label is empty. An empty value is that of series without the label.
+func (m Metric) Selection(name string) (label, value string) {
+	if m.whole != "" && strings.Contains(name, sglang) {
+		return m.whole, ""
+	}
+	return m.Label, m.Value
 }
 
 // Labels of metrics.
@@ -85,29 +96,37 @@ const (
 )
 
 // RankLabels tell apart the processes of one engine, which all report the engine's
-// numbers. (SGLang's dp_rank is none of them: it tells engines apart.)
+// numbers. (SGLang's dp_rank is none of them: it tells engines apart.) No other label changes what
+// a series means: whatever a server splits a count by, the parts make the whole.
 func RankLabels() []string { return []string{"tp_rank", "pp_rank", "moe_ep_rank"} }
 
-// SeriesLabels are the labels by which the series of one metric of one server, or of one
-// gateway, may differ: its engines (engine of vLLM; dp_rank and engine_type of SGLang),
-// its models, how a request ended, and a gateway's queues and the replicas that it sent
-// to. Whoever scrapes adds labels of its own, and those say nothing about the server.
-func SeriesLabels() []string {
-	return []string{
-		LabelEngine, "dp_rank", "engine_type", "finished_reason", LabelModel, LabelTargetModel,
-		"fairness_id", "priority", "inference_pool", "status", "pod_name", "port",
+// ray is what Ray puts before a name, and sglang what is in all names of SGLang.
+const (
+	ray    = "ray_"
+	sglang = "sglang"
+)
+
+// spellings are a name as its server writes it, and as those write it who hand it on: many take
+// no colon (SGLang's router, llm-d's dashboards, OpenTelemetry), and Ray puts a word of its own
+// before that.
+func spellings(name string) []string {
+	plain := strings.ReplaceAll(name, ":", "_")
+	if plain == name {
+		return []string{name}
 	}
+	return []string{name, plain, ray + plain}
 }
 
 // table has the quantities in their order. Of vLLM's names, those of version 1 of
 // its engine come first. The Python client appends _total to the name of a counter;
 // other writers of the same metrics do not. SGLang has no histogram of the time in
-// service. The gateway's names are those of llm-d's endpoint picker and the older ones
+// service. With --enable-priority-scheduling it shows its requests once as a whole and once
+// more by priority. The gateway's names are those of llm-d's endpoint picker and the older ones
 // of the Gateway API Inference Extension; some versions write both.
 var table = [quantities]Metric{
 	KVUse:             {Series: Gauge, Names: []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage"}},
-	Waiting:           {Series: Gauge, Names: []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs"}},
-	Running:           {Series: Gauge, Names: []string{"vllm:num_requests_running", "sglang:num_running_reqs"}},
+	Waiting:           {Series: Gauge, Names: []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs"}, whole: "priority"},
+	Running:           {Series: Gauge, Names: []string{"vllm:num_requests_running", "sglang:num_running_reqs"}, whole: "priority"},
 	Completed:         {Series: Counter, Names: []string{"vllm:request_success_total", "vllm:request_success", "sglang:num_requests_total", "sglang:num_requests"}},
 	InService:         {Series: Histogram, Names: []string{"vllm:request_inference_time_seconds"}},
 	Prompt:            {Series: Histogram, Names: []string{"vllm:request_prompt_tokens", "sglang:prompt_tokens_histogram"}},
@@ -125,7 +144,10 @@ var table = [quantities]Metric{
 func Of(q Quantity) Metric {
 	m := table[q]
 	m.Quantity = q
-	m.Names = slices.Clone(m.Names)
+	m.Names = nil
+	for _, name := range table[q].Names {
+		m.Names = append(m.Names, spellings(name)...)
+	}
 	return m
 }
 

@@ -62,8 +62,8 @@ func (q questions) each(quantity modelserver.Quantity, suffix string, expression
 	var all []string
 	for _, name := range m.Names {
 		var matchers []string
-		if m.Label != "" {
-			matchers = append(matchers, fmt.Sprintf("%s=%q", m.Label, m.Value))
+		if label, value := m.Selection(name); label != "" {
+			matchers = append(matchers, fmt.Sprintf("%s=%q", label, value))
 		}
 		// A gateway's metrics need not say the namespace of the models.
 		if q.namespace != "" && quantity != modelserver.GatewayQueue {
@@ -74,14 +74,16 @@ func (q questions) each(quantity modelserver.Quantity, suffix string, expression
 	return "(" + strings.Join(all, " or ") + ")"
 }
 
-// once makes one series of those that differ only in how they were scraped.
-func once(vector string) string {
-	return fmt.Sprintf("max by (namespace, pod, instance, %s) (%s)", strings.Join(modelserver.SeriesLabels(), ", "), vector)
+// once makes one series of those of each target: it is taken as a whole, and of the jobs that scrape one
+// address the largest counts.
+func once(across, vector string) string {
+	const address = "namespace, pod, instance, target_model_name, model_name"
+	return fmt.Sprintf("max by (%[1]s) (%[4]s by (%[1]s, job) (max without (%[2]s) (%[3]s)))", address, strings.Join(modelserver.RankLabels(), ", "), vector, across)
 }
 
 func (q questions) over(function string) func(string) string {
 	return func(series string) string {
-		return fmt.Sprintf("sum by (%s) (%s)", byModel, once(fmt.Sprintf("%s(%s[%s])", function, series, q.promDuration())))
+		return fmt.Sprintf("sum by (%s) (%s)", byModel, once("sum", fmt.Sprintf("%s(%s[%s])", function, series, q.promDuration())))
 	}
 }
 
@@ -107,14 +109,14 @@ func (q questions) latency(quantity modelserver.Quantity) string {
 // ofPods is a gauge by pod.
 func (q questions) ofPods(quantity modelserver.Quantity, across string) string {
 	return q.each(quantity, "", func(series string) string {
-		return fmt.Sprintf("%s by (%s) (%s)", across, byPod, once(series))
+		return fmt.Sprintf("%s by (%s) (%s)", across, byPod, once(across, series))
 	})
 }
 
 // gateway is the gateway's queue by model.
 func (q questions) gateway() string {
 	return q.each(modelserver.GatewayQueue, "", func(series string) string {
-		return fmt.Sprintf("sum by (namespace, target_model_name, model_name) (%s)", once(series))
+		return fmt.Sprintf("sum by (namespace, target_model_name, model_name) (%s)", once("sum", series))
 	})
 }
 

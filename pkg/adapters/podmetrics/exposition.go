@@ -105,7 +105,20 @@ func (v vocabulary) parse(body io.Reader) (exposition, error) {
 			v.add(found, v.names[name], m)
 		}
 	}
-	return found, nil
+	return v.engines(found), nil
+}
+
+// engines adds up what labels say for each engine. Those labels tell of settings, and a server that
+// started anew with others is the same one.
+func (v vocabulary) engines(found exposition) exposition {
+	all := make(exposition, len(found))
+	for k, value := range found {
+		if v.only[k.quantity].Series == modelserver.Info {
+			k.labels, _, _ = strings.Cut(k.labels, "\n")
+		}
+		all[k] += value
+	}
+	return all
 }
 
 // keep are the lines of interest.
@@ -184,15 +197,16 @@ func closing(labels []byte) int {
 func (v vocabulary) add(found exposition, means meaning, m *dto.Metric) {
 	row, value := v.only[means.quantity], m.GetUntyped().GetValue()
 	k := key{meaning: means}
+	label, wanted := row.Selection(row.Names[means.name])
 	switch {
-	case row.Label != "" && labelOf(m, row.Label) != row.Value:
+	case label != "" && labelOf(m, label) != wanted:
 		return
 	case row.Series == modelserver.Info:
 		tokens, ok := modelserver.Tokens(labelOf(m, modelserver.LabelBlocks), labelOf(m, modelserver.LabelBlockSize))
 		if !ok {
 			return
 		}
-		value, k.labels = tokens, labelOf(m, modelserver.LabelEngine)
+		value, k.labels = tokens, labelOf(m, modelserver.LabelEngine)+"\n"+v.signature(m)
 	default:
 		k.labels = v.signature(m)
 	}

@@ -1,7 +1,7 @@
 // Package prometheus reads what model servers and gateways expose, as a
 // Prometheus server has scraped it, and turns it into samples.
 //
-// A reading is 21 PromQL queries for the whole cluster, however many models there are, and
+// A reading is 22 PromQL queries for the whole cluster, however many models there are, and
 // one more for pods whose last scrape failed or did not tell how old a value is: each is
 // grouped by pod or by model, and all are evaluated at the same instant. The server gets a few
 // of them at a time. A look at the gateway's queues in between is one. What share of the

@@ -17,10 +17,11 @@ import (
 
 // completions says how many requests the servers of each model completed in a second.
 func completions() query {
+	q := newBuilder(forecast.HistoryStep, 0)
 	rate := func(series string) string {
-		return once(fmt.Sprintf("rate(%s[%s])", series, promDuration(forecast.HistoryStep)))
+		return q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel)
 	}
-	return query{"load of earlier days", sum("namespace, "+modelserver.LabelModel, each(modelserver.Completed, rate))}
+	return query{"load of earlier days", sum("namespace,"+modelserver.LabelModel, q.ofEngines("sum", each(modelserver.Completed, rate), modelserver.LabelModel))}
 }
 
 // Earlier returns how the load of each model went on from this time of day on earlier days,

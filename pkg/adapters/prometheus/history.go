@@ -124,17 +124,17 @@ func pastQueries(s Span) []pastQuery {
 		for _, name := range modelserver.Of(q).Names {
 			all = append(all, expression(name))
 		}
-		return strings.Join(all, " or ")
+		return "(" + strings.Join(all, " or ") + ")"
 	}
 	// A value that was not scraped within the step is not known; it may have grown.
-	plain := func(suffix string) func(string) string {
-		return func(name string) string {
-			return once(fmt.Sprintf("last_over_time(%s[%s])", sel(name+suffix), promDuration(s.Step)))
-		}
+	b := newBuilder(s.Step, 0)
+	over := func(function string, q modelserver.Quantity, suffix string) string {
+		return b.ofEngines("sum", each(q, func(name string) string {
+			return b.whole("sum", fmt.Sprintf("%s(%s[%s])", function, sel(name+suffix), b.window), sel(name+suffix))
+		}))
 	}
-	mean := func(name string) string {
-		return once(fmt.Sprintf("avg_over_time(%s[%s])", sel(name), promDuration(s.Step)))
-	}
+	plain := func(q modelserver.Quantity, suffix string) string { return over("last_over_time", q, suffix) }
+	mean := func(q modelserver.Quantity) string { return over("avg_over_time", q, "") }
 	tail := func(quantile string) func(string) string {
 		return func(name string) string {
 			return fmt.Sprintf("histogram_quantile(%s, sum by (le) (increase(%s[%s])))", quantile, sel(name+"_bucket"), promDuration(s.To.Sub(s.From)))
@@ -144,16 +144,15 @@ func pastQueries(s Span) []pastQuery {
 		return func(p *past, m model.Matrix) { p.grow(m, counter, to) }
 	}
 	all := []pastQuery{
-		{query{served, each(modelserver.Completed, plain(""))}, false, growth(true, func(s *PastStep) *float64 { return &s.Completed })},
-		{query{running, each(modelserver.Running, plain(""))}, false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
-		{query{waiting, each(modelserver.Waiting, plain(""))}, false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
-		{query{running, each(modelserver.Running, mean)}, false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Running }) }},
-		{query{waiting, each(modelserver.Waiting, mean)}, false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Waiting }) }},
-		{query{cacheBlocks, each(modelserver.CacheBlocks, func(name string) string {
+		{query{served, plain(modelserver.Completed, "")}, false, growth(true, func(s *PastStep) *float64 { return &s.Completed })},
+		{query{running, plain(modelserver.Running, "")}, false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
+		{query{waiting, plain(modelserver.Waiting, "")}, false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
+		{query{running, mean(modelserver.Running)}, false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Running }) }},
+		{query{waiting, mean(modelserver.Waiting)}, false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Waiting }) }},
+		{query{cacheBlocks, ofPods("max", strings.Join([]string{perPod, address, modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ","),
 			// Its labels say the size, and no version of it has the model.
-			return fmt.Sprintf("max by (namespace, pod, instance, %s, %s, %s) (%s)", modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize, name)
-		})}, false, (*past).blocks},
-		{query{cacheTokens, each(modelserver.CacheTokens, plain(""))}, false, (*past).tokens},
+			b.unlessAgain(each(modelserver.CacheBlocks, func(name string) string { return name })))}, false, (*past).blocks},
+		{query{cacheTokens, plain(modelserver.CacheTokens, "")}, false, (*past).tokens},
 	}
 	for _, h := range []struct {
 		about    string
@@ -166,8 +165,8 @@ func pastQueries(s Span) []pastQuery {
 		{interToken, modelserver.InterToken, func(s *PastStep) *Mean { return &s.InterToken }},
 	} {
 		all = append(all,
-			pastQuery{query{h.about, each(h.quantity, plain("_sum"))}, false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Sum })},
-			pastQuery{query{h.about, each(h.quantity, plain("_count"))}, false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Count })})
+			pastQuery{query{h.about, plain(h.quantity, "_sum")}, false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Sum })},
+			pastQuery{query{h.about, plain(h.quantity, "_count")}, false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Count })})
 	}
 	for _, t := range []struct {
 		about    string

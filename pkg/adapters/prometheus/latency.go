@@ -197,10 +197,12 @@ func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.
 			}
 		}
 	}
+	q := newBuilder(window, 0)
 	return l.ofEach(func(i int, buckets string) string {
 		pattern := strings.Join(slices.Sorted(maps.Keys(wanted[i])), "|")
 		series := fmt.Sprintf("%s{%sle=~%q}", buckets, inNamespace(namespace), pattern)
-		return sum(byModel+", le", onceBy(fmt.Sprintf("rate(%s[%s])", series, promDuration(window)), "le"))
+		rate := q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel, "le")
+		return sum(byModel+", le", q.ofEngines("sum", rate, modelserver.LabelModel, "le"))
 	})
 }
 

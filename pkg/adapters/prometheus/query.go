@@ -24,6 +24,8 @@ const (
 	firstToken   = "time to first token"
 	interToken   = "time between tokens"
 	cacheBlocks  = "blocks of the KV cache"
+	twice        = "pages that were scraped more than once"
+	manyCaches   = "number of equal KV caches"
 	cacheTokens  = "tokens of the KV cache"
 	scraped      = "times of the last scrapes"
 	ended        = "time of the last count of completed requests"
@@ -33,6 +35,11 @@ const (
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
 	latestChange = "change of requests in flight since the scrape before"
+
+	olderServers  = "older scrapes of servers"
+	olderGateways = "older scrapes of gateways"
+	serversAgain  = "servers at two addresses"
+	gatewaysAgain = "gateways at two addresses"
 
 	gatewayQueue    = "gateway queue"
 	gatewayGrowth   = "growth of the gateway queue"
@@ -44,8 +51,8 @@ const (
 	gatewayChange   = "change of the gateway queue since the scrape before"
 	gatewayBorn     = "requests dispatched by the gateway to new replicas"
 
-	perPod   = "namespace, pod, pod_name"
-	perModel = "namespace, target_model_name, model_name"
+	perPod   = "namespace,pod"
+	perModel = "namespace,target_model_name,model_name"
 
 	// labelName tells by which of its names a gateway's metric was found, and labelIs
 	// whether a value is the metric's or the time of its scrape, and of what.
@@ -59,11 +66,8 @@ type query struct {
 	promQL string
 }
 
-// queries are all queries of one reading but for those of the pods' last two scrapes.
-func queries(window, lookback time.Duration) []query {
-	q := newBuilder(window, lookback)
-	return append(q.ofPods(), q.ofGateways()...)
-}
+// queries are all queries of one reading but for the first and those of the pods' last two scrapes.
+func (q builder) queries() []query { return append(q.ofPods(), q.ofGateways()...) }
 
 func (q builder) ofPods() []query {
 	return []query{
@@ -90,15 +94,15 @@ func (q builder) ofPods() []query {
 func (q builder) ofGateways() []query {
 	over := func(function string) func(string) string {
 		return func(series string) string {
-			return sum(perModel, once(fmt.Sprintf("%s(%s[%s])", function, series, q.window)))
+			return q.counted(fmt.Sprintf("%s(%s[%s])", function, series, q.window), series)
 		}
 	}
 	return []query{
 		{gatewayScraped, gatewayTimes()},
-		{gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return sum(perModel, once(series)) })},
+		{gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return q.counted(series, series) })},
 		// One that started anew lost its queue: those requests neither left nor wait.
-		{gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s", named(modelserver.GatewayQueue, over("deriv")), perModel,
-			q.restarted(perModel, modelserver.GatewayDispatched))},
+		{gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s > 0", named(modelserver.GatewayQueue, over("deriv")), perModel,
+			q.restarts(perModel, modelserver.GatewayDispatched))},
 		{gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)},
 		{gatewayLastTwo, strings.Join([]string{
 			// Gateways are few, so that short steps cost little.
@@ -118,19 +122,20 @@ func (q builder) ofGateways() []query {
 // window, if the gateway itself was seen before it.
 func (q builder) dispatched(series string) string {
 	fresh := fmt.Sprintf("((%[1]s unless %[1]s offset %[2]s) and on (instance, pod) %[1]s offset %[2]s)", series, q.window)
-	return sum(perModel, once(fmt.Sprintf("(rate(%[1]s[%[2]s]) unless %[3]s) or %[3]s / %[4]g", series, q.window, fresh, q.seconds)))
+	return q.counted(fmt.Sprintf("((rate(%[1]s[%[2]s]) unless %[3]s) or %[3]s / %[4]g)", series, q.window, fresh, q.seconds), series)
 }
 
 // born is what the series show that the scrape before did not have, of gateways that
 // it did have.
 func (q builder) born(series string) string {
-	return sum(perModel, once(fmt.Sprintf("%[1]s and (count_over_time(%[1]s[%[2]s]) == 1) and on (instance, pod) (count_over_time(%[1]s[%[2]s]) > 1)",
-		series, q.window)))
+	return q.counted(fmt.Sprintf("(%[1]s and (count_over_time(%[1]s[%[2]s]) == 1) and on (instance, pod) (count_over_time(%[1]s[%[2]s]) > 1))",
+		series, q.window), series)
 }
 
 // queues asks for the gateway's queues and for the times of their scrapes at once.
-func queues() query {
-	lengths := named(modelserver.GatewayQueue, func(series string) string { return sum(perModel, once(series)) })
+func queues(window time.Duration) query {
+	q := newBuilder(window, 0)
+	lengths := named(modelserver.GatewayQueue, func(series string) string { return q.counted(series, series) })
 	return query{gatewayQueue, fmt.Sprintf("(%s) or label_replace(%s, %q, %q, \"\", \"\")",
 		lengths, each(modelserver.GatewayQueue, newest), labelIs, isTime)}
 }
@@ -145,12 +150,16 @@ func newest(series string) string {
 
 type builder struct {
 	window, lookback string
+	// half of the window is at least the time between two scrapes.
+	half string
 	// seconds is the window.
 	seconds float64
+	// servers and gateways are the copies to leave out.
+	servers, gateways copies
 }
 
 func newBuilder(window, lookback time.Duration) builder {
-	return builder{window: promDuration(window), lookback: promDuration(lookback), seconds: window.Seconds()}
+	return builder{window: promDuration(window), lookback: promDuration(lookback), half: promDuration(window / 2), seconds: window.Seconds(), servers: copies{true, true}, gateways: copies{true, true}}
 }
 
 // each asks for every name of a quantity. A pod (or a model) that has several counts
@@ -178,24 +187,12 @@ func named(quantity modelserver.Quantity, expression func(series string) string)
 func selectors(quantity modelserver.Quantity) []string {
 	m := modelserver.Of(quantity)
 	all := m.Names
-	if m.Label != "" {
-		for i := range all {
-			all[i] += fmt.Sprintf("{%s=%q}", m.Label, m.Value)
+	for i, name := range all {
+		if label, value := m.Selection(name); label != "" {
+			all[i] += fmt.Sprintf("{%s=%q}", label, value)
 		}
 	}
 	return all
-}
-
-// once makes one series of those that differ only in how they were scraped or which
-// process of an engine told them: a pod that two jobs scrape must not count twice,
-// whatever labels each of them adds. Two ports of a pod differ in their instance and
-// stay apart.
-func once(vector string) string { return onceBy(vector) }
-
-// onceBy is once for series that differ by more labels.
-func onceBy(vector string, more ...string) string {
-	labels := append(modelserver.SeriesLabels(), more...)
-	return fmt.Sprintf("max by (namespace, pod, instance, %s) (%s)", strings.Join(labels, ", "), vector)
 }
 
 func sum(by, vector string) string { return fmt.Sprintf("sum by (%s) (%s)", by, vector) }
@@ -214,69 +211,69 @@ func (q builder) last(quantity modelserver.Quantity) string {
 
 func (q builder) within(quantity modelserver.Quantity, across, function string) string {
 	over := func(function, past string) string {
-		return each(quantity, func(series string) string {
-			return fmt.Sprintf("%s by (%s) (%s)", across, perPod, once(fmt.Sprintf("%s(%s[%s])", function, series, past)))
-		})
+		return q.ofServers(across, each(quantity, func(series string) string {
+			return q.whole(across, fmt.Sprintf("%s(%s[%s])", function, series, past), series)
+		}))
 	}
 	return over(function, q.window) + " or " + over("last_over_time", q.lookback)
 }
 
-func (q builder) over(function, series string) string {
-	return sum(perPod, once(fmt.Sprintf("%s(%s[%s])", function, series, q.window)))
+// over is a function of the series of a quantity, added up for each pod. The suffix is that of a
+// part of a histogram.
+func (q builder) over(function string, quantity modelserver.Quantity, suffix string) string {
+	return q.ofServers("sum", each(quantity, func(series string) string {
+		return q.whole("sum", fmt.Sprintf("%s(%s%s[%s])", function, series, suffix, q.window), series+suffix)
+	}))
 }
 
 // rate needs two scrapes in the window and is absent until then.
-func (q builder) rate(quantity modelserver.Quantity) string {
-	return each(quantity, func(series string) string { return q.over("rate", series) })
-}
-
-// change is that between the last two scrapes.
-func (q builder) change(gauge string) string { return q.over("idelta", gauge) }
+func (q builder) rate(quantity modelserver.Quantity) string { return q.over("rate", quantity, "") }
 
 // growth is the slope of what is in flight. A derivative is linear, so the two gauges
 // need no common subquery. A server that started anew within the window lost what it
 // had in flight: that is neither served nor gone, and the growth is unknown.
 func (q builder) growth() string {
-	slope := func(series string) string { return q.over("deriv", series) }
-	return fmt.Sprintf("(%s + %s) unless %s", each(modelserver.Running, slope), each(modelserver.Waiting, slope),
-		q.restarted(perPod, modelserver.Completed))
+	return fmt.Sprintf("(%s + %s) unless %s > 0", q.over("deriv", modelserver.Running, ""), q.over("deriv", modelserver.Waiting, ""),
+		ofPods("max", perPod, q.restarts(sources, modelserver.Completed)))
 }
 
-// restarted are those whose counter began anew within the window.
-func (q builder) restarted(by string, quantity modelserver.Quantity) string {
+// restarts is how often counters began anew within the window.
+func (q builder) restarts(by string, quantity modelserver.Quantity) string {
 	return each(quantity, func(series string) string {
-		return fmt.Sprintf("max by (%s) (resets(%s[%s])) > 0", by, series, q.window)
+		return fmt.Sprintf("max by (%s) (resets(%s[%s]))", by, series, q.window)
 	})
 }
 
 // unlessRestarted leaves out those whose counter began anew with the last scrape.
 func (q builder) unlessRestarted(by, counter, vector string) string {
-	return fmt.Sprintf("(%s unless min by (%s) (idelta(%s[%s])) < 0)", vector, by, counter, q.window)
+	return fmt.Sprintf("(%s unless on (%[2]s) min by (%[2]s) (idelta(%s[%s])) < 0)", vector, by, counter, q.window)
 }
 
 // latest is the rate of completions between the last two scrapes, unknown when the
 // server started anew between them.
 func (q builder) latest() string {
-	return each(modelserver.Completed, func(series string) string {
-		return q.unlessRestarted(perPod, series, q.over("irate", series))
-	})
+	return q.ofServers("sum", each(modelserver.Completed, func(series string) string {
+		return q.unlessRestarted(sources, series, q.whole("sum", fmt.Sprintf("irate(%s[%s])", series, q.window), series))
+	}))
 }
 
 // ratio is the mean of a histogram's observations. Without an observation in the
 // window it is 0/0, which is NaN and so absent.
 func (q builder) ratio(quantity modelserver.Quantity) string {
-	return each(quantity, func(histogram string) string {
-		return q.over("rate", histogram+"_sum") + " / " + q.over("rate", histogram+"_count")
-	})
+	return q.over("rate", quantity, "_sum") + " / " + q.over("rate", quantity, "_count")
 }
 
 // blocks is the time of the newest scrape for each size that a KV cache was said to
-// have; only its labels say the size.
+// have, and how many said it in that scrape; only its labels say the size.
 func (q builder) blocks() string {
-	by := strings.Join([]string{perPod, "instance", modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ", ")
-	return each(modelserver.CacheBlocks, func(series string) string {
-		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s)) or max by (%[1]s) (max_over_time(timestamp(%[2]s)[%[3]s:15s]))", by, series, q.lookback)
+	sizes := strings.Join([]string{address, modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ",")
+	told := each(modelserver.CacheBlocks, func(series string) string {
+		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s)) or max by (%[1]s) (max_over_time(timestamp(%[2]s)[%[3]s:15s]))", sources+","+sizes, series, q.lookback)
 	})
+	now := each(modelserver.CacheBlocks, func(series string) string {
+		return fmt.Sprintf("count by (%s,%s,%s) (%s)", sources, sizes, job, q.oneScrape(series, series, sources, q.servers))
+	})
+	return ofPods("max", perPod+","+sizes, q.unlessAgain(told)) + " or " + by(manyCaches, ofPods("max", perPod+","+sizes, now))
 }
 
 // told are the quantities that say when they were told: values of one must not look as new
@@ -293,8 +290,8 @@ func lastScrapes(of ...string) string {
 		if !slices.Contains(of, one.about) {
 			continue
 		}
-		now := func(series string) string { return fmt.Sprintf("max by (%s) (timestamp(%s))", perPod, series) }
-		all = append(all, by(one.about, each(one.quantity, now)))
+		now := func(series string) string { return fmt.Sprintf("max by (%s) (timestamp(%s))", sources, series) }
+		all = append(all, by(one.about, ofPods("max", perPod, each(one.quantity, now))))
 	}
 	return strings.Join(all, " or ")
 }
@@ -323,9 +320,9 @@ func (q builder) goodScrapes(pods map[string]bool) query {
 		}
 		for _, matcher := range matchers {
 			before := func(series string) string {
-				return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", perPod, narrowed(series, matcher), past)
+				return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", sources, narrowed(series, matcher), past)
 			}
-			all = append(all, by(one.about, each(one.quantity, before)))
+			all = append(all, by(one.about, ofPods("max", perPod, each(one.quantity, before))))
 		}
 	}
 	return query{earlier, strings.Join(all, " or ")}
@@ -372,9 +369,9 @@ func (q builder) densest() query {
 func (q builder) lastTwo(scrapes float64) query {
 	step := max(time.Second, time.Duration(q.seconds/(3*scrapes))*time.Second)
 	return query{lastTwo, strings.Join([]string{
-		by(span, q.span(perPod, modelserver.Running, step)),
+		by(span, ofPods("max", perPod, q.span(sources, modelserver.Running, step))),
 		by(latestServed, q.latest()),
-		by(latestChange, each(modelserver.Running, q.change)+" + "+each(modelserver.Waiting, q.change)),
+		by(latestChange, q.over("idelta", modelserver.Running, "")+" + "+q.over("idelta", modelserver.Waiting, "")),
 	}, " or ")}
 }
 

@@ -30,23 +30,28 @@ import (
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	q := newBuilder(window, lookback)
+	copied, copiedErr := c.instant(ctx, q.copied(), at)
+	if copiedErr == nil {
+		q = q.leaveOut(copied)
+	}
 	var recent model.Vector
 	var recentErr error
 	var group errgroup.Group
 	group.Go(func() error {
-		recent, recentErr = c.lastTwo(ctx, at, newBuilder(window, lookback))
+		recent, recentErr = c.lastTwo(ctx, at, q)
 		return nil
 	})
-	answers, err := c.ask(ctx, at, queries(window, lookback))
+	answers, err := c.ask(ctx, at, q.queries())
 	_ = group.Wait()
-	err = errors.Join(err, recentErr)
+	err = errors.Join(copiedErr, err, recentErr)
 	for _, s := range slices.Concat(recent, answers[gatewayLastTwo]) {
 		about := string(s.Metric[labelIs])
 		answers[about] = append(answers[about], s)
 	}
 	dated := answers[ended] != nil
 	if late := untold(answers); len(late) > 0 {
-		more, lateErr := c.ask(ctx, at, []query{newBuilder(window, lookback).goodScrapes(late)})
+		more, lateErr := c.ask(ctx, at, []query{q.goodScrapes(late)})
 		answers[scraped] = append(answers[scraped], more[earlier]...)
 		dated = dated && lateErr == nil
 		err = errors.Join(err, lateErr)
@@ -66,11 +71,14 @@ func (c *Client) lastTwo(ctx context.Context, at time.Time, q builder) (model.Ve
 	return c.instant(ctx, q.lastTwo(number(counts[0])), at)
 }
 
+// lookWindow is how far a look at the queues looks back to know a gateway that is behind two ports.
+const lookWindow = time.Minute
+
 // Queues returns the lengths of the gateway's queues at an instant, with one query:
 // for a look in between two readings. The namespace of a model is empty when the
 // gateway's series carry none.
 func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
-	vector, err := c.instant(ctx, queues(), at)
+	vector, err := c.instant(ctx, queues(lookWindow), at)
 	if err != nil {
 		return nil, err
 	}
@@ -270,19 +278,35 @@ func samplesOf(about string, vector model.Vector, seen map[types.NamespacedName]
 }
 
 // caches adds up the KV caches of a pod's engines. An engine that started anew with
-// another size has told both; the newer one counts.
+// another size has told both; the newer one counts. What one scrape showed is added up.
 func caches(vector model.Vector) map[types.NamespacedName]float64 {
 	type engine struct {
 		pod          types.NamespacedName
 		instance, id model.LabelValue
 	}
-	newest, tokens := map[engine]float64{}, map[engine]float64{}
+	type cache struct {
+		engine
+		size float64
+	}
+	newest, many := map[cache]float64{}, map[cache]float64{}
 	for _, s := range vector {
 		pod, ok := podOf(s.Metric)
 		size, known := modelserver.Tokens(string(s.Metric[modelserver.LabelBlocks]), string(s.Metric[modelserver.LabelBlockSize]))
-		e := engine{pod, s.Metric["instance"], s.Metric[modelserver.LabelEngine]}
-		if ok && known && number(s) > newest[e] {
-			newest[e], tokens[e] = number(s), size
+		c := cache{engine{pod, s.Metric[address], s.Metric[modelserver.LabelEngine]}, size}
+		switch {
+		case !ok || !known:
+		case s.Metric[labelIs] == manyCaches:
+			many[c] = number(s)
+		default:
+			newest[c] = number(s)
+		}
+	}
+	last, tokens := map[engine]float64{}, map[engine]float64{}
+	for c, at := range newest {
+		if n := max(1, many[c]) * c.size; at > last[c.engine] {
+			last[c.engine], tokens[c.engine] = at, n
+		} else if at == last[c.engine] {
+			tokens[c.engine] += n
 		}
 	}
 	sums := make(map[types.NamespacedName]float64, len(tokens))
@@ -323,12 +347,8 @@ func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Mode
 	return read
 }
 
-// podOf prefers the label that the scrape itself adds.
 func podOf(labels model.Metric) (types.NamespacedName, bool) {
 	name := labels["pod"]
-	if name == "" {
-		name = labels["pod_name"]
-	}
 	return types.NamespacedName{Namespace: string(labels["namespace"]), Name: string(name)}, name != ""
 }
 
