@@ -3,10 +3,11 @@ package config
 import "regexp"
 
 // What errors of connections have that is new each time: the port of this end, the time at which a
-// certificate was looked at, and whether a peer's reset met a read or a write.
+// certificate was looked at, and where a peer's
+// reset was noticed: by a read, by a write, or by what had closed the connection for it.
 var (
 	ownEnd  = regexp.MustCompile(`\b((?:tcp|udp)[46]?) \S+->`)
-	reset   = regexp.MustCompile(`\b(?:read|write) (tcp[46]? \S+: )(?:read|write): (?:connection reset by peer|broken pipe)`)
+	reset   = regexp.MustCompile(`\b(?:read|write) (tcp[46]? \S+: )(?:(?:read|write): (?:connection reset by peer|broken pipe)|use of closed network connection)`)
 	clocked = regexp.MustCompile(`\bcurrent time \S+ is `)
 )
 

@@ -29,6 +29,7 @@ func TestTheSameErrorHasTheSameText(t *testing.T) {
 		"scaled a -> b, at the current time":                                                            errors.New("scaled a -> b, at the current time"),
 		"b: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("b: write tcp 10.0.0.7:41234->10.0.0.1:9090: write: connection reset by peer"),
 		"c: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("c: write tcp 10.0.0.7:41234->10.0.0.1:9090: write: broken pipe"),
+		"e: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("e: write tcp 10.0.0.7:41234->10.0.0.1:9090: use of closed network connection"),
 		"d: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("d: read tcp 10.0.0.7:41234->10.0.0.1:9090: read: connection reset by peer"),
 		"dial tcp 10.0.0.1:9090: connect: refused":                                                      errors.New("dial tcp 10.0.0.1:9090: connect: refused"),
 	} {
