@@ -49,7 +49,7 @@ type Options struct {
 	// Met returns for each model with a promise the share, 0 to 1, of the requests that kept
 	// it, of those that completed within the window. It is called once in a full round, never
 	// twice at a time. It may be nil: then nobody tells whether promises are kept.
-	Met func(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error)
+	Met func(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Kept, error)
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -151,7 +151,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 		arrived:     make(chan readings, 1),
 		looked:      make(chan found[decision.Sample], 1),
 		past:        past{earlier: o.Earlier, arrived: make(chan found[[]forecast.History], 1)},
-		attainment:  attainment{met: o.Met, arrived: make(chan found[decision.Sample], 1)},
+		attainment:  attainment{met: o.Met, arrived: make(chan found[decision.Kept], 1)},
 		decide:      decision.Decide,
 	}, nil
 }

@@ -90,7 +90,7 @@ func claimed(all map[decision.ModelKey][]asked, gateways map[decision.ModelKey]d
 // join gives each model what the gateways count under its names, how its load went on earlier days
 // and how its promise was kept, and sorts the models. Unclear are those of which gateways count
 // what may be somebody else's, or in whose namespace they count what no model has for a name.
-func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History, met map[decision.ModelKey]decision.Sample) (sorted []decision.Model, unclear []decision.ModelKey) {
+func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History, met map[decision.ModelKey]decision.Kept) (sorted []decision.Model, unclear []decision.ModelKey) {
 	all := namesOf(slices.Collect(maps.Values(models))).of
 	read, past, kept := gatewayCounts{countedBy(gateways)}, countedBy(history), countedBy(met)
 	ours, strange := claimed(all, gateways)

@@ -46,7 +46,7 @@ type observer struct {
 	// history is what is known of earlier days in this round.
 	history map[decision.ModelKey][]forecast.History
 	// met is the share of requests that kept the promise, as far as it is known.
-	met map[decision.ModelKey]decision.Sample
+	met map[decision.ModelKey]decision.Kept
 	// unclear are the models of which was told that nobody knows what gateways count of
 	// them.
 	unclear map[decision.ModelKey]bool

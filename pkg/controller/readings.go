@@ -58,15 +58,15 @@ const attainmentTimeout = time.Minute
 // belongs to the goroutine of the loop.
 type attainment struct {
 	// met is that of Options.
-	met func(context.Context, time.Time, time.Duration, map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error)
+	met func(context.Context, time.Time, time.Duration, map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Kept, error)
 	// promises are those of the last observation, of models with a target.
 	promises map[decision.ModelKey]capacity.SLO
-	known    map[decision.ModelKey]decision.Sample
+	known    map[decision.ModelKey]decision.Kept
 	// reading is set while a reading is under way.
 	reading bool
 	// wrong is what was last logged of readings: the text of the error; empty without.
 	wrong   string
-	arrived chan found[decision.Sample]
+	arrived chan found[decision.Kept]
 }
 
 // follow learns what is promised. Promises count in hybrid mode alone.
@@ -93,14 +93,14 @@ func (a *attainment) begin(ctx context.Context, now time.Time, window time.Durat
 	}
 	a.reading = true
 	promises := a.promises // follow makes new ones.
-	aside(ctx, now, attainmentTimeout, a.arrived, func(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
+	aside(ctx, now, attainmentTimeout, a.arrived, func(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Kept, error) {
 		return a.met(ctx, at, window, promises)
 	})
 }
 
 // take keeps what was read. With an error that is what is there now and what was known of the
 // other models before, which is as old as its time says. An error is logged when it changes.
-func (a *attainment) take(ctx context.Context, read found[decision.Sample]) {
+func (a *attainment) take(ctx context.Context, read found[decision.Kept]) {
 	a.reading, a.known = false, read.over(a.known)
 	if news(&a.wrong, read.err) && read.err != nil {
 		klog.FromContext(ctx).Error(read.err, "The share of the requests that met the SLO could not be read; decisions go on without it")

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -37,6 +38,9 @@ type Attained struct {
 	// many of these missed the promise. What is older counts less.
 	Span             time.Duration
 	Requests, Missed float64
+	// Unsure is how many of them may have missed it or not, beside those that surely did.
+	// They correct nothing.
+	Unsure float64
 	// Counted is the sum of Caution over the requests.
 	Counted float64
 	// Caution says what a replica is counted to serve: exp(-Caution) of what its latency
@@ -47,15 +51,69 @@ type Attained struct {
 // factor is what a replica is counted to serve, as a share of what its latency model says.
 func (a *Attained) factor() capacity.Rate { return capacity.Rate(math.Exp(-a.Caution)) }
 
-// share is the share of the requests that kept the promise.
-func (a *Attained) share() float64 { return 1 - a.Missed/a.Requests }
+// told says which share of the requests kept the promise.
+func (a *Attained) told() string {
+	return met(1-(a.Missed+a.Unsure)/a.Requests, 1-a.Missed/a.Requests)
+}
 
-// attained adds what share of the requests kept the promise since the last sample. Misses
+// met says which share of requests kept a promise.
+func met(sure, most float64) string {
+	least, greatest := fmt.Sprintf("%.1f%%", 100*max(0, sure)), fmt.Sprintf("%.1f%%", 100*most)
+	if least == greatest {
+		return least + " of the requests met the SLO"
+	}
+	return least + " to " + greatest + " of the requests met the SLO"
+}
+
+// tellBuckets says that the buckets of the servers do not tell whether the promise is kept,
+// where that is so of more requests than may miss it, and which targets they would tell of.
+func (r *round) tellBuckets(m *model) {
+	kept := &m.in.Met
+	if r.age(kept.Sample) != ageFresh || kept.Value-kept.Sure <= 1-r.policy.Share {
+		return
+	}
+	for _, one := range []struct {
+		of      Bucket
+		target  capacity.Milliseconds
+		setting string
+	}{{kept.TTFT, m.promise.SLO.TTFT, "slo-ttft"}, {kept.ITL, m.promise.SLO.ITL, "slo-tpot"}} {
+		if one.of == (Bucket{}) {
+			continue
+		}
+		m.note(StageSupply, ReasonMetricsFound, "%s: %s %s ms lies within a bucket of the servers' histogram, %s, which does not tell how many: set it to %s",
+			met(kept.Sure, kept.Value), one.setting, written(one.target), one.of.text(), one.of.ends())
+	}
+}
+
+func (b Bucket) text() string {
+	if b.UpTo == 0 {
+		return fmt.Sprintf("the last one, above %s ms", written(b.Above))
+	}
+	return fmt.Sprintf("from %s to %s ms", written(b.Above), written(b.UpTo))
+}
+
+// ends are the targets of which the bucket tells.
+func (b Bucket) ends() string {
+	switch {
+	case b.UpTo == 0:
+		return written(b.Above)
+	case b.Above == 0:
+		return written(b.UpTo)
+	}
+	return written(b.Above) + " or " + written(b.UpTo)
+}
+
+// written is a number as one would write it into a setting.
+func written(x capacity.Milliseconds) string { return fmt.Sprintf("%.10g", float64(x)) }
+
+// attained adds what share of the requests kept the promise since the last sample. Only what
+// surely missed it counts as missed: a target within a bucket must not buy for what may well
+// have met it. Misses
 // while replicas start, or while more arrives than those that serve are counted for, are
 // the price of a step or of a bound, and not of counting too much on each replica. A sample
 // speaks of the whole metrics window before it.
 func (r *round) attained(m *model) Attained {
-	a, met := m.old.Attained, m.in.Met
+	a, met := m.old.Attained, &m.in.Met
 	if !m.sized {
 		return a
 	}
@@ -63,7 +121,7 @@ func (r *round) attained(m *model) Attained {
 		// What was missed of another promise says nothing of this one.
 		a = Attained{SLO: m.promise.SLO, Share: r.policy.Share, Sampled: a.Sampled, Short: a.Short}
 	}
-	if r.age(met) != ageFresh || met.Value > 1 || !met.Time.After(a.Sampled) {
+	if r.age(met.Sample) != ageFresh || met.Value > 1 || !met.Time.After(a.Sampled) {
 		return a
 	}
 	span := min(met.Time.Sub(a.Sampled), r.policy.Window)
@@ -81,6 +139,7 @@ func (r *round) attained(m *model) Attained {
 	a.Span = time.Duration(fade*float64(a.Span)) + span
 	a.Requests = fade*a.Requests + requests
 	a.Missed = fade*a.Missed + requests*(1-met.Value)
+	a.Unsure = fade*a.Unsure + requests*max(0, met.Value-met.Sure)
 	a.Counted = fade*a.Counted + requests*a.Caution
 	allowed, prior := 1-r.policy.Share, float64(attainedPrior)/float64(a.Span)
 	missed := (a.Missed/a.Requests + prior*allowed) / (1 + prior)

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // keeping is a model whose two replicas serve 8 req/s within the promise of 99 %, and at
 // which arrive 6. Ten times as many miss it at 1.25 times the rate.
-func keeping(met Sample, old Attained) (*round, *model, *variant) {
+func keeping(met Kept, old Attained) (*round, *model, *variant) {
 	policy := DefaultPolicy()
 	policy.Share = 0.99
 	r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Cost: 1, Ready: 2, Current: 2})
@@ -24,12 +25,14 @@ func keeping(met Sample, old Attained) (*round, *model, *variant) {
 	return r, m, v
 }
 
-func metAt(share float64, t time.Time) Sample { return Sample{Value: share, Time: t, Present: true} }
+func metAt(share float64, t time.Time) Kept {
+	return Exactly(Sample{Value: share, Time: t, Present: true})
+}
 
 func TestWhatCountsAsAttained(t *testing.T) {
 	before := Attained{Sampled: epoch.Add(-time.Minute), Span: time.Hour, Requests: 3600 * 6, Missed: 36 * 6}
 	for name, c := range map[string]struct {
-		met     Sample
+		met     Kept
 		change  func(m *model, v *variant)
 		counted bool
 		// short is set where the fleet is found to be less than what was sized.
@@ -189,5 +192,57 @@ func TestAnotherPromiseBeginsAnew(t *testing.T) {
 		assert.Zero(t, got.Caution, name)
 		assert.Equal(t, m.promise.SLO, got.SLO)
 		assert.Equal(t, r.policy.Share, got.Share)
+	}
+}
+
+// A target within a bucket that holds all requests can never be seen to be met. Nothing is
+// bought for that: only what surely missed the promise counts as missed.
+func TestATargetWithinABucketBuysNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(45, 11))
+	for range 50 {
+		a := Attained{}
+		for now := epoch; now.Before(epoch.Add(6 * time.Hour)); now = now.Add(time.Minute) {
+			kept := metAt(1-0.01*random.Float64(), now)
+			kept.Sure *= random.Float64()
+			r, m, _ := keeping(kept, a)
+			r.snapshot.Time = now
+			a = r.attained(m)
+		}
+		require.Zero(t, a.Caution, "as many as may miss the promise at most")
+		require.Equal(t, 1.0, float64(a.factor()))
+		require.Positive(t, a.Unsure)
+	}
+	a := Attained{Requests: 200, Missed: 6, Unsure: 154}
+	assert.Equal(t, "20.0% to 97.0% of the requests met the SLO", a.told())
+}
+
+// Where buckets do not tell, it is said, with the targets of which they would.
+func TestWhatTheBucketsDoNotTellIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		sure      float64
+		ttft, itl Bucket
+		want      []string
+	}{
+		"all in the first bucket": {sure: 0, itl: Bucket{UpTo: 10}, want: []string{
+			"0.0% to 99.5% of the requests met the SLO: slo-tpot 15 ms lies within a bucket of the servers' histogram, from 0 to 10 ms, which does not tell how many: set it to 10",
+		}},
+		"both": {sure: 0.5, ttft: Bucket{Above: 2560000}, itl: Bucket{Above: 10, UpTo: 25}, want: []string{
+			"50.0% to 99.5% of the requests met the SLO: slo-ttft 500 ms lies within a bucket of the servers' histogram, the last one, above 2560000 ms, which does not tell how many: set it to 2560000",
+			"50.0% to 99.5% of the requests met the SLO: slo-tpot 15 ms lies within a bucket of the servers' histogram, from 10 to 25 ms, which does not tell how many: set it to 10 or 25",
+		}},
+		"fewer in it than may miss the promise": {sure: 0.99, itl: Bucket{Above: 10, UpTo: 25}},
+		"at the end of a bucket":                {sure: 0.995},
+	} {
+		kept := metAt(0.995, epoch)
+		kept.Sure, kept.TTFT, kept.ITL = c.sure, c.ttft, c.itl
+		r, m, v := keeping(kept, Attained{})
+		m.promise.SLO = capacity.SLO{TTFT: 500, ITL: 15}
+		v.managed = true
+		r.tellBuckets(m)
+		var got []string
+		for _, s := range v.plan.Steps {
+			got = append(got, s.Detail)
+		}
+		assert.Equal(t, c.want, got, name)
 	}
 }

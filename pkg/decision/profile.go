@@ -150,9 +150,10 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 		if v.rate.unfit() {
 			v.note(StageSupply, ReasonSLO, "misses the SLO even when idle")
 		} else if was := &m.old.Attained; was.Caution > 0 {
-			v.note(StageSupply, ReasonSLO, "counted at %.0f%% of what its latency model says: %.1f%% of the requests met the SLO", 100*was.factor(), 100*was.share())
+			v.note(StageSupply, ReasonSLO, "counted at %.0f%% of what its latency model says: %s", 100*was.factor(), was.told())
 		}
 	}
+	r.tellBuckets(m)
 	return true
 }
 

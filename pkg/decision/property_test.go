@@ -313,7 +313,7 @@ func carryOut(s *Snapshot, plan *Plan) {
 
 // samples are all samples of a model.
 func samples(m *Model) []*Sample {
-	all := []*Sample{&m.Arrival, &m.Recent, &m.Queue, &m.Met}
+	all := []*Sample{&m.Arrival, &m.Recent, &m.Queue, &m.Met.Sample}
 	for i := range m.Variants {
 		for j := range m.Variants[i].Replicas {
 			r := &m.Variants[i].Replicas[j]

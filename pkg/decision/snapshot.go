@@ -28,6 +28,26 @@ type Sample struct {
 	Present bool
 }
 
+// Kept is a share of requests that kept a promise, as the buckets of histograms tell it.
+// What is in the bucket of a target may have kept it or not: nobody knows. The Sample is the
+// greatest share that may have; it is the one that may say that more missed the promise than
+// may.
+type Kept struct {
+	Sample
+
+	// Sure is the share that surely did, at most Value.
+	Sure float64
+	// TTFT and ITL are the buckets in which the targets lie. The zero Bucket is that of a
+	// target at the end of one: everything is known then.
+	TTFT, ITL Bucket
+}
+
+// Bucket has the latencies above Above and up to UpTo, where 0 is no end.
+type Bucket struct{ Above, UpTo capacity.Milliseconds }
+
+// Exactly is a share that is known of each request.
+func Exactly(s Sample) Kept { return Kept{Sample: s, Sure: s.Value} }
+
 // Model is what clients ask for by one name within one namespace.
 type Model struct {
 	Namespace string
@@ -48,7 +68,7 @@ type Model struct {
 	Queue Sample
 	// Met is the share, 0 to 1, of the requests that kept the promised latency, of those that
 	// completed within the metrics window. It is absent where servers do not tell.
-	Met Sample
+	Met Kept
 	// History is how the load went around the same time earlier, where that is known.
 	History []forecast.History
 	// Variants are sorted by name.

@@ -149,7 +149,7 @@ func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
 			policy.Promises[key] = Promise{Class: "c", Priority: 1 + random.IntN(3), SLO: policy.Promises[key].SLO, Weight: 1 + 3*random.Float64()}
 		}
 		if one(3) {
-			m.Met = Sample{0.5 + random.Float64()/2, s.Time.Add(-3 * time.Second), true}
+			m.Met = Exactly(Sample{0.5 + random.Float64()/2, s.Time.Add(-3 * time.Second), true})
 			if one(4) {
 				m.Met.Value = []float64{0, 0.99, 1, 1.01}[random.IntN(4)]
 			}

@@ -144,7 +144,7 @@ func (o *ours) snapshot(view *View) decision.Snapshot {
 		gateway(&m, seen.Gateway, view.Now, o.policy.Window)
 		o.past[order.model].add(seen)
 		m.History = o.past[order.model].around(view.Now)
-		m.Met = seen.met(view.Now, o.policy.Window)
+		m.Met = decision.Exactly(seen.met(view.Now, o.policy.Window))
 		for _, v := range order.variants {
 			m.Variants = append(m.Variants, o.variant(view, simulation.VariantIndex{Model: order.model, Variant: v}))
 		}

@@ -52,15 +52,15 @@ type DashboardModel struct {
 type LoadPoint struct {
 	// Rate is in requests per second. TTFT and ITL are 95th percentiles in milliseconds.
 	Rate, TTFT, ITL *float64
-	// WithinTTFT and WithinITL are the shares, 0 to 1, that were within the target of the
-	// promise: of the first tokens, and of the requests' mean times per further token or,
+	// WithinTTFT and WithinITL are the shares, 0 to 1, that surely were within the target of
+	// the promise, without what is in the bucket of a target: of the first tokens, and of the requests' mean times per further token or,
 	// where the servers do not count those, of the further tokens. Without a target they
 	// are nil.
 	WithinTTFT, WithinITL *float64
 }
 
-// attained is the share of requests that can have kept the whole promise at most: nobody
-// counts the requests that kept both targets.
+// attained is the share of requests that surely kept the whole promise. Nobody counts those
+// that kept both targets: it is all but those that may have missed one of them.
 func (p LoadPoint) attained(slo capacity.SLO) *float64 {
 	switch {
 	case slo.TTFT <= 0:
@@ -70,7 +70,7 @@ func (p LoadPoint) attained(slo capacity.SLO) *float64 {
 	case p.WithinTTFT == nil || p.WithinITL == nil:
 		return nil
 	}
-	return new(min(*p.WithinTTFT, *p.WithinITL))
+	return new(max(0, *p.WithinTTFT+*p.WithinITL-1))
 }
 
 // DashboardVariant is one variant.

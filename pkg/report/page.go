@@ -144,13 +144,13 @@ type pageModel struct {
 	ITL  float64 `json:"sloItl"`
 	Step float64 `json:"step"`
 	// Load is in requests per second, Met the share of them that kept the SLO; nil where
-	// nobody counted it. MetAtMost says that no more than that share kept it.
-	Load      []*float64 `json:"load"`
-	Met       []*float64 `json:"met"`
-	MetAtMost bool       `json:"metAtMost,omitempty"`
-	TTFTs     []*float64 `json:"ttft"`
-	ITLs      []*float64 `json:"itl"`
-	CostRate  []float64  `json:"cost"`
+	// nobody counted it. MetAtLeast says that no less than that share kept it.
+	Load       []*float64 `json:"load"`
+	Met        []*float64 `json:"met"`
+	MetAtLeast bool       `json:"metAtLeast,omitempty"`
+	TTFTs      []*float64 `json:"ttft"`
+	ITLs       []*float64 `json:"itl"`
+	CostRate   []float64  `json:"cost"`
 	// CostFrom is the first point from which on the cost is known.
 	CostFrom  int       `json:"costFrom,omitempty"`
 	BoundRate []float64 `json:"bound,omitempty"`

@@ -67,10 +67,10 @@ func dashboardCourse(d *Dashboard) (course *pageCourse, replicas []float64) {
 			model.CostFrom = int(d.Since / m.Step)
 		}
 		if m.SLO.TTFT > 0 || m.SLO.ITL > 0 {
-			model.Met, model.MetAtMost = make([]*float64, len(m.Points)), true
+			model.Met, model.MetAtLeast = make([]*float64, len(m.Points)), true
 		}
 		for at, p := range m.Points {
-			if model.MetAtMost {
+			if model.MetAtLeast {
 				model.Met[at] = drawn(p.attained(m.SLO))
 			}
 			model.Load, model.TTFTs, model.ITLs = append(model.Load, drawn(p.Rate)), append(model.TTFTs, drawn(p.TTFT)), append(model.ITLs, drawn(p.ITL))

@@ -115,7 +115,7 @@ func (w *world) shownModel(m *modelState) decision.Model {
 	if n := len(m.told); n > 1 && m.SLO != (capacity.SLO{}) {
 		first, last := m.told[0], m.told[n-1]
 		if served := last.judged - first.judged; served > 0 {
-			shown.Met = sample(1-(last.missed-first.missed)/served, last.at)
+			shown.Met = decision.Exactly(sample(1-(last.missed-first.missed)/served, last.at))
 		}
 	}
 	for _, v := range w.managed(m) {

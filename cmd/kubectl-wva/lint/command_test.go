@@ -52,6 +52,15 @@ func TestLint(t *testing.T) {
 				`{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"b"},"spec":{"modelID":"m","scaleTargetRef":{"name":"e"}}}` + "\n" +
 				`{"apiVersion":"example.com/v1","kind":"Shelf","items":["x"]}`,
 			[]string{"VariantAutoscaling objects without an error: 2"}, ""},
+		"an SLO within a bucket of all servers, and one at the end of one": {
+			object("a", "one", "") + strings.Replace(classes, "slo-ttft: 5}", "slo-ttft: 1500, slo-tpot: 24}, {model: other, slo-ttft: 400, slo-tpot: 25}, {model: fast, slo-ttft: 0.5}", 1), []string{
+				`-: ConfigMap service-classes-config: warning: entry "a", data[2]: slo-ttft is 0.5 milliseconds, which no server keeps: write 500 if seconds were meant`,
+				`-: ConfigMap service-classes-config: warning: service class "Premium", model "fast": slo-ttft is 0.5 ms, which is no end of a bucket of the servers' histograms, so that nobody can see how many requests meet it: set it to 1 for vLLM or to 100 for SGLang, unless the servers have other buckets`,
+				`-: ConfigMap service-classes-config: warning: service class "Premium", model "llama": slo-ttft is 1500 ms, which is no end of a bucket of the servers' histograms, so that nobody can see how many requests meet it: set it to 1000 or 2500 for vLLM or to 1000 or 2000 for SGLang, unless the servers have other buckets`,
+				`-: ConfigMap service-classes-config: warning: service class "Premium", model "llama": slo-tpot is 24 ms, which is no end of a bucket of the servers' histograms, so that nobody can see how many requests meet it: set it to 10 or 25 for vLLM or to 20 or 25 for SGLang, unless the servers have other buckets`,
+				"VariantAutoscaling objects without an error: 1",
+			}, "",
+		},
 		"two on one target": {object("a", "one", "") + object("b", "one", ""), []string{
 			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one",
 			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",

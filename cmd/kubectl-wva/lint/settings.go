@@ -3,12 +3,16 @@ package lint
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
 // kindConfigMap is the kind of the settings.
@@ -66,8 +70,47 @@ func (m *manifests) readClasses(c *corev1.ConfigMap) ([]string, error) {
 	// The names of those that cannot be used are not known.
 	if m.classes = nil; err == nil {
 		m.classes = &classes
+		for i := range classes.Classes {
+			warnings = append(warnings, withinBuckets(&classes.Classes[i])...)
+		}
 	}
 	return warnings, err
+}
+
+// withinBuckets warns of targets that lie within a bucket of every server's histogram. Which
+// server a model has is not known here.
+func withinBuckets(class *config.ServiceClass) (warnings []string) {
+	for _, model := range slices.Sorted(maps.Keys(class.Targets)) {
+		slo := class.Targets[model]
+		for _, one := range []struct {
+			name   string
+			target capacity.Milliseconds
+			ends   func(modelserver.Engine) []capacity.Milliseconds
+		}{
+			{"slo-ttft", slo.TTFT, modelserver.Engine.FirstTokenEnds}, {"slo-tpot", slo.ITL, modelserver.Engine.InterTokenEnds},
+		} {
+			vllm, end := beside(one.ends(modelserver.VLLM), one.target)
+			sglang, other := beside(one.ends(modelserver.SGLang), one.target)
+			if one.target > 0 && !end && !other {
+				warnings = append(warnings, fmt.Sprintf(
+					"service class %q, model %q: %s is %v ms, which is no end of a bucket of the servers' histograms, so that nobody can see how many requests meet it: set it to %s for vLLM or to %s for SGLang, unless the servers have other buckets",
+					class.Name, model, one.name, one.target, vllm, sglang))
+			}
+		}
+	}
+	return warnings
+}
+
+// beside are the ends of buckets next to a target that is none of them.
+func beside(ends []capacity.Milliseconds, target capacity.Milliseconds) (text string, end bool) {
+	above, end := slices.BinarySearch(ends, target)
+	var next []string
+	for _, i := range []int{above - 1, above} {
+		if i >= 0 && i < len(ends) {
+			next = append(next, fmt.Sprintf("%.10g", float64(ends[i])))
+		}
+	}
+	return strings.Join(next, " or "), end
 }
 
 // local reads a ConfigMap that a namespace may have of its own. No file says in which namespace

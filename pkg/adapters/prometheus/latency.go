@@ -25,11 +25,16 @@ type Latency struct {
 	// histograms count how long it took in seconds, the preferred one first.
 	histograms []string
 	target     func(capacity.SLO) capacity.Milliseconds
+	bucket     func(*decision.Kept) *decision.Bucket
 }
 
 // ToFirstToken is the time from a request's arrival to its first token.
 func ToFirstToken() Latency {
-	return Latency{modelserver.Of(modelserver.FirstToken).Names, func(slo capacity.SLO) capacity.Milliseconds { return slo.TTFT }}
+	return Latency{
+		modelserver.Of(modelserver.FirstToken).Names,
+		func(slo capacity.SLO) capacity.Milliseconds { return slo.TTFT },
+		func(k *decision.Kept) *decision.Bucket { return &k.TTFT },
+	}
 }
 
 // PerFurtherToken is a request's mean time per further token. Where the servers do not count
@@ -38,6 +43,7 @@ func PerFurtherToken() Latency {
 	return Latency{
 		slices.Concat(modelserver.Of(modelserver.MeanInterToken).Names, modelserver.Of(modelserver.InterToken).Names),
 		func(slo capacity.SLO) capacity.Milliseconds { return slo.ITL },
+		func(k *decision.Kept) *decision.Bucket { return &k.ITL },
 	}
 }
 
@@ -183,6 +189,21 @@ func around(ends func(func(float64) bool), target float64) (below, above float64
 // Rates asks for the rates over the window of the buckets beside the targets, and of the last
 // ones.
 func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) string {
+	q := newBuilder(window, 0)
+	return l.ofBeside(ends, promises, namespace, func(series string) string {
+		rate := q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel, "le")
+		return sum(byModel+", le", q.ofEngines("sum", rate, modelserver.LabelModel, "le"))
+	})
+}
+
+// counts asks how many series there are of each of these buckets. Servers of other versions
+// may have other ends.
+func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO) string {
+	return l.ofBeside(ends, promises, "", func(series string) string { return fmt.Sprintf("count by (%s, le) (%s)", byModel, series) })
+}
+
+// ofBeside asks for something of the buckets beside the targets, and of the last ones.
+func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, expression func(series string) string) string {
 	wanted := make([]map[string]bool, len(l.histograms))
 	for i := range wanted {
 		wanted[i] = map[string]bool{regexp.QuoteMeta(endless): true}
@@ -197,12 +218,9 @@ func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.
 			}
 		}
 	}
-	q := newBuilder(window, 0)
 	return l.ofEach(func(i int, buckets string) string {
 		pattern := strings.Join(slices.Sorted(maps.Keys(wanted[i])), "|")
-		series := fmt.Sprintf("%s{%sle=~%q}", buckets, inNamespace(namespace), pattern)
-		rate := q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel, "le")
-		return sum(byModel+", le", q.ofEngines("sum", rate, modelserver.LabelModel, "le"))
+		return expression(fmt.Sprintf("%s{%sle=~%q}", buckets, inNamespace(namespace), pattern))
 	})
 }
 
@@ -237,10 +255,19 @@ func countedOf(rates model.Matrix) counted {
 	return all
 }
 
+// Share is what buckets tell of a share within a target, 0 to 1: what is in the bucket of the
+// target may be within it or not, so that Sure of all surely are, and Most at most.
+type Share struct {
+	Sure, Most float64
+	// In is the bucket of the target; the zero one where the target is the end of one.
+	In decision.Bucket
+}
+
 // share is what the servers of a model told, and by which of its histograms.
 type share struct {
-	value float64
-	of    counting
+	Share
+
+	of counting
 }
 
 // shares are those of the models within their targets. Of several histograms the preferred
@@ -253,7 +280,7 @@ func (l Latency) shares(ends BucketEnds, rates counted, promises map[decision.Mo
 			continue
 		}
 		for at, buckets := range instants {
-			value, known := shareWithin(buckets, target)
+			within, known := shareWithin(buckets, target)
 			if !known || ends.miss(of, target, buckets) {
 				continue
 			}
@@ -261,7 +288,7 @@ func (l Latency) shares(ends BucketEnds, rates counted, promises map[decision.Mo
 				all[of.model] = map[model.Time]share{}
 			}
 			if before, found := all[of.model][at]; !found || of.histogram < before.of.histogram {
-				all[of.model][at] = share{value, of}
+				all[of.model][at] = share{within, of}
 			}
 		}
 	}
@@ -294,8 +321,8 @@ func (l Latency) outdated(ends BucketEnds, rates counted, promises map[decision.
 	return false
 }
 
-// Shares reads the answer to Rates: the shares, 0 to 1, of the requests within the targets, as
-// one series for each model that counts requests and promises something.
+// Shares reads the answer to Rates: the shares, 0 to 1, of the requests that surely were within
+// the targets, as one series for each model that counts requests and promises something.
 func (l Latency) Shares(ends BucketEnds, rates model.Matrix, promises map[decision.ModelKey]capacity.SLO) model.Matrix {
 	var all model.Matrix
 	for key, instants := range l.shares(ends, countedOf(rates), promises) {
@@ -303,7 +330,7 @@ func (l Latency) Shares(ends BucketEnds, rates model.Matrix, promises map[decisi
 			modelserver.LabelNamespace: model.LabelValue(key.Namespace), modelserver.LabelModel: model.LabelValue(key.ID),
 		}}
 		for _, at := range slices.Sorted(maps.Keys(instants)) {
-			series.Values = append(series.Values, model.SamplePair{Timestamp: at, Value: model.SampleValue(instants[at].value)})
+			series.Values = append(series.Values, model.SamplePair{Timestamp: at, Value: model.SampleValue(instants[at].Sure)})
 		}
 		all = append(all, series)
 	}
@@ -311,23 +338,48 @@ func (l Latency) Shares(ends BucketEnds, rates model.Matrix, promises map[decisi
 }
 
 // shareWithin is the share of what took a target at most. The rates of buckets count all that
-// is below their ends. What is in the bucket of the target is taken to lie evenly in it, as
-// histogram_quantile of Prometheus does. What is above the last end but the infinite one is
-// not within any target. Without requests the share is unknown.
-func shareWithin(rates map[float64]float64, target float64) (float64, bool) {
+// is below their ends. What is in the bucket of the target may be on either side of the target.
+// Without requests the share is unknown.
+func shareWithin(rates map[float64]float64, target float64) (Share, bool) {
 	total := rates[math.Inf(1)]
 	if !(total > 0) {
-		return 0, false
+		return Share{}, false
 	}
 	below, above := around(maps.Keys(rates), target)
-	switch {
-	case math.IsInf(below, -1) && math.IsInf(above, 1):
-		return 0, false
-	case math.IsInf(above, 1):
-		return min(1, rates[below]/total), true
-	case math.IsInf(below, -1):
-		below = 0
+	if math.IsInf(below, -1) && math.IsInf(above, 1) {
+		return Share{}, false
 	}
-	inside := (rates[above] - rates[below]) * (target - below) / (above - below)
-	return min(1, (rates[below]+max(0, inside))/total), true
+	of := func(end float64) float64 { return min(1, rates[end]/total) }
+	sure := 0.0
+	if !math.IsInf(below, -1) {
+		sure = of(below)
+	}
+	if below == target {
+		return Share{Sure: sure, Most: sure}, true
+	}
+	// Series that are scraped apart may not ascend.
+	return Share{sure, max(sure, of(above)), decision.Bucket{Above: milliseconds(max(0, below)), UpTo: milliseconds(above)}}, true
+}
+
+// amid is what is left of it where not all of the servers have the end of a bucket up to which
+// the most is counted: what the others served is below every end that they have not, and may
+// have been within the target.
+func (s Share) amid(series map[float64]float64, target float64) Share {
+	below, above := around(maps.Keys(series), target)
+	end := above
+	if below == target {
+		end = below
+	}
+	if series[end] < series[math.Inf(1)] {
+		s.Most = 1
+	}
+	return s
+}
+
+// milliseconds are those of an end in seconds, as one would write them; 0 for the infinite one.
+func milliseconds(end float64) capacity.Milliseconds {
+	if math.IsInf(end, 1) {
+		return 0
+	}
+	return capacity.Milliseconds(math.Round(end*1e6) / 1e3)
 }

@@ -35,20 +35,20 @@ type latencyEnds struct {
 
 // keeping is the share that kept one latency, and when the servers told.
 type keeping struct {
-	share float64
+	share Share
 	at    time.Time
 }
 
 // Met returns for each model with a promise the share, 0 to 1, of the requests of the window
-// that kept it. Where both latencies are promised it is the product of both shares, since no
-// histogram tells which requests missed both: misses of one are taken as independent of those
-// of the other. A model is missing without requests in the window, and where no server tells
+// that surely kept it, and the greatest share that may have. Where both latencies are promised
+// no histogram tells which requests missed both: all that missed one may have missed the other
+// too, or none. A model is missing without requests in the window, and where no server tells
 // of a latency that is promised. The time of a sample is that of the last scrape.
 //
 // There is one query for each latency that is promised, however many models there are, and
 // one more for the ends of its buckets once an hour and when servers have others. With an
 // error, what is there is good.
-func (c *Client) Met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error) {
+func (c *Client) Met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Kept, error) {
 	latencies := []Latency{ToFirstToken(), PerFurtherToken()}
 	answers, failures := make([]map[decision.ModelKey]keeping, len(latencies)), make([]error, len(latencies))
 	var group errgroup.Group
@@ -59,26 +59,29 @@ func (c *Client) Met(ctx context.Context, at time.Time, window time.Duration, pr
 		})
 	}
 	_ = group.Wait()
-	met, missing := map[decision.ModelKey]decision.Sample{}, map[decision.ModelKey]bool{}
+	met, missing := map[decision.ModelKey]decision.Kept{}, map[decision.ModelKey]bool{}
 	for i, l := range latencies {
 		for key := range l.targets(promises) {
 			one, found := answers[i][key]
-			both, second := met[key]
-			switch {
-			case !found:
+			all, second := met[key]
+			if !found {
 				missing[key] = true
-			case !second:
-				met[key] = modelserver.Known(one.share, one.at)
-			default:
-				if one.at.Before(both.Time) {
-					both.Time = one.at
-				}
-				both.Value *= one.share
-				met[key] = both
+				continue
 			}
+			if !second {
+				all = decision.Exactly(modelserver.Known(1, one.at))
+			}
+			// At most as many kept both as kept the one that fewer kept, and at least all but
+			// those that may have missed either.
+			all.Value, all.Sure = min(all.Value, one.share.Most), max(0, all.Sure+one.share.Sure-1)
+			if one.at.Before(all.Time) {
+				all.Time = one.at
+			}
+			*l.bucket(&all) = one.share.In
+			met[key] = all
 		}
 	}
-	maps.DeleteFunc(met, func(key decision.ModelKey, s decision.Sample) bool { return missing[key] || !s.Present })
+	maps.DeleteFunc(met, func(key decision.ModelKey, s decision.Kept) bool { return missing[key] || !s.Present })
 	return met, errors.Join(failures...)
 }
 
@@ -97,28 +100,37 @@ func (c *Client) within(ctx context.Context, l Latency, e *latencyEnds, at time.
 		}
 		failure = err // Those of before may still be right.
 	}
-	answer, err := c.instant(ctx, query{kept, l.Rates(e.ends, promises, "", window) + " or " + by(isTime, "("+l.newest()+")")}, at)
+	answer, err := c.instant(ctx, query{
+		kept,
+		l.Rates(e.ends, promises, "", window) + " or " + by(isTime, "("+l.newest()+")") + " or " + by(isCount, "("+l.counts(e.ends, promises)+")"),
+	}, at)
 	if err != nil {
 		return nil, errors.Join(failure, err)
 	}
-	var rates model.Matrix
+	var rates, series model.Matrix
 	times := map[counting]time.Time{}
 	for _, s := range answer {
-		if s.Metric[labelIs] != isTime {
-			rates = append(rates, &model.SampleStream{Metric: s.Metric, Values: []model.SamplePair{{Timestamp: s.Timestamp, Value: s.Value}}})
-		} else if of, ok := countingOf(s.Metric); ok {
-			times[of] = time.Unix(0, 0).Add(seconds(number(s))).UTC()
+		one := &model.SampleStream{Metric: s.Metric, Values: []model.SamplePair{{Timestamp: s.Timestamp, Value: s.Value}}}
+		switch of, ok := countingOf(s.Metric); s.Metric[labelIs] {
+		case isTime:
+			if ok {
+				times[of] = time.Unix(0, 0).Add(seconds(number(s))).UTC()
+			}
+		case isCount:
+			series = append(series, one)
+		default:
+			rates = append(rates, one)
 		}
 	}
-	counts := countedOf(rates)
+	counts, have, targets := countedOf(rates), countedOf(series), l.targets(promises)
 	if l.outdated(e.ends, counts, promises) {
 		e.due = at
 	}
 	all := map[decision.ModelKey]keeping{}
 	for key, instants := range l.shares(e.ends, counts, promises) {
-		for _, one := range instants {
+		for instant, one := range instants {
 			if scraped, known := times[one.of]; known {
-				all[key] = keeping{one.value, scraped}
+				all[key] = keeping{one.amid(have[one.of][instant], targets[key]), scraped}
 			}
 		}
 	}

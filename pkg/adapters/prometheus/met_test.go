@@ -65,20 +65,49 @@ func TestTheShareThatKeptThePromise(t *testing.T) {
 	})
 	require.NoError(t, err)
 	want := map[decision.ModelKey]struct {
-		share float64
-		at    time.Time
+		sure, most float64
+		ttft, itl  decision.Bucket
+		at         time.Time
 	}{
-		modelKey("two"):    {(8 + 8./2) / 16 * 14 / 16, last}, // both pods, each once, and the mean time of requests
-		modelKey("first"):  {2. / 4, last},
-		modelKey("tokens"): {2. / 4, last},
-		modelKey("ages"):   {1. / 2, times[6]}, // it is as old as its last scrape
+		// Both pods, each once, and the mean time of requests: half were within 1 s, all within
+		// 2 s, and two of sixteen took longer per token than they may.
+		modelKey("two"):    {8./16 - 2./16, 14. / 16, decision.Bucket{Above: 1000, UpTo: 2000}, decision.Bucket{}, last},
+		modelKey("first"):  {1. / 4, 3. / 4, decision.Bucket{Above: 250, UpTo: 750}, decision.Bucket{}, last},
+		modelKey("tokens"): {1. / 4, 3. / 4, decision.Bucket{}, decision.Bucket{Above: 10, UpTo: 30}, last},
+		modelKey("ages"):   {1. / 2, 1. / 2, decision.Bucket{}, decision.Bucket{}, times[6]}, // it is as old as its last scrape
 	}
 	require.Len(t, met, len(want), "unknown is not zero: %v", met)
 	for key, w := range want {
 		assert.True(t, met[key].Present, key.ID)
-		assert.InDelta(t, w.share, met[key].Value, 1e-9, key.ID)
+		assert.InDelta(t, w.sure, met[key].Sure, 1e-9, key.ID)
+		assert.InDelta(t, w.most, met[key].Value, 1e-9, key.ID)
+		assert.Equal(t, w.ttft, met[key].TTFT, key.ID)
+		assert.Equal(t, w.itl, met[key].ITL, key.ID)
 		assert.Equal(t, w.at, met[key].Time, key.ID)
 	}
+}
+
+// While a version is rolled out servers have other ends than the ones before. What a server
+// without the end of a bucket served may have been within the target.
+func TestServersWithOtherBucketsMayHaveKeptThePromise(t *testing.T) {
+	p := prometheustest.New(t)
+	times := scrapes(9)
+	for _, at := range times {
+		since, values := at.Sub(start), map[string]float64{}
+		histogram(values, ttftSeries, "mixed", "a", "vllm", since, map[string]float64{"0.5": 2, "1": 2, "+Inf": 2})
+		histogram(values, ttftSeries, "mixed", "b", "vllm", since, map[string]float64{"0.25": 2, "0.75": 2, "+Inf": 2})
+		histogram(values, ttftSeries, "end", "a", "vllm", since, map[string]float64{"0.5": 1, "1": 2, "+Inf": 2})
+		histogram(values, ttftSeries, "end", "b", "vllm", since, map[string]float64{"0.25": 2, "0.75": 2, "+Inf": 2})
+		p.Append(at, values)
+	}
+	met, err := serve(t, p.Handler).Met(t.Context(), times[8].Add(time.Second), window, map[decision.ModelKey]capacity.SLO{
+		modelKey("mixed"): {TTFT: 600}, modelKey("end"): {TTFT: 500},
+	})
+	require.NoError(t, err)
+	assert.InDelta(t, 0.5, met[modelKey("mixed")].Sure, 1e-9, "two of a, and b is not asked")
+	assert.InDelta(t, 1, met[modelKey("mixed")].Value, 1e-9, "all were within 600 ms, or may have been")
+	assert.InDelta(t, 0.25, met[modelKey("end")].Sure, 1e-9)
+	assert.InDelta(t, 1, met[modelKey("end")].Value, 1e-9, "b has no bucket that ends at 500 ms")
 }
 
 // However many models there are, two queries tell all, and two more which buckets there are.

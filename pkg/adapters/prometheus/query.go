@@ -59,6 +59,7 @@ const (
 	labelName = "wva_name"
 	labelIs   = "wva_is"
 	isTime    = "time"
+	isCount   = "count"
 )
 
 type query struct {
