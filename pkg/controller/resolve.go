@@ -163,7 +163,7 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 		devices.Device.MemoryGiB = cmp.Or(devices.Device.MemoryGiB, s.memory[devices.Device.Accelerator])
 	}
 	l := modelserver.LimitsOf(v.target.template.Spec.Containers, v.object.Spec.ModelID, devices)
-	fact.BatchLimit, fact.KVTokens, fact.KVSource = cmp.Or(fact.BatchLimit, l.Batch), l.KVTokens, l.KVSource
+	fact.BatchLimit, fact.BatchSource, fact.KVTokens, fact.KVSource = l.Batch, l.BatchSource, l.KVTokens, l.KVSource
 }
 
 // warnOfName says that the template's model server calls its model otherwise than

@@ -457,7 +457,7 @@ func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
 func (f *fluid) observe(v *vessel) Variant {
 	in := Variant{
 		Name: v.name, Current: v.replicas, Ready: v.count(serves), Request: v.request, Cost: v.cost,
-		BatchLimit: v.profile.BatchLimit, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true, Ordered: v.ordered,
+		BatchLimit: v.profile.BatchLimit, BatchSource: serving.BatchStated, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true, Ordered: v.ordered,
 	}
 	switch {
 	case v.stated.Known():

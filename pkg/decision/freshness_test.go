@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
 // Whatever is unknown, nothing goes that full knowledge would call needed.
@@ -146,7 +148,7 @@ func TestOneMetricThatIsMissing(t *testing.T) {
 		"one is old, and no other there":   {old, Sample{}, Sample{}, 100, evidenceStale},
 		"nothing":                          {want: evidenceMissing},
 	} {
-		in := &Variant{Name: "v", Ready: 1, Current: 1, BatchLimit: c.batch, Replicas: []Replica{{Name: "p", Since: epoch.Add(-time.Hour), KVUse: c.kv, Waiting: c.waiting, Running: c.running}}}
+		in := &Variant{Name: "v", Ready: 1, Current: 1, BatchLimit: c.batch, BatchSource: serving.BatchStated, Replicas: []Replica{{Name: "p", Since: epoch.Add(-time.Hour), KVUse: c.kv, Waiting: c.waiting, Running: c.running}}}
 		r, m, v := bare(DefaultPolicy(), Memory{}, in)
 		v.load = r.loadOf(m, v)
 		m.load = m.loadOfAll()

@@ -81,6 +81,9 @@ type VariantMemory struct {
 	Holds float64
 	// Full is what a full replica was seen to do. A new leader has to see a queue again.
 	Full Full
+	// Batch is what was seen of how many requests a replica takes at once. A new leader takes
+	// a limit that nobody stated for none until requests wait at it.
+	Batch Batch
 	// Latency is what the replicas showed of their latency. Until enough is seen anew
 	// the given profile is used, or one that is borrowed.
 	Latency Learning

@@ -243,7 +243,9 @@ func (r *round) profiles(m *model) []serving.Profile {
 
 // limited gives a latency model the limits of the variant's own server.
 func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
-	p.BatchLimit = cmp.Or(v.batchLimit(), p.BatchLimit)
+	if p.BatchLimit = cmp.Or(v.batchLimit(), p.BatchLimit); !v.next.Batch.bears(p.BatchLimit, serving.BatchStated) {
+		p.BatchLimit = 0
+	}
 	p.KVTokens = cmp.Or(r.kvTokens(v), p.KVTokens)
 	return p
 }

@@ -211,9 +211,9 @@ func TestALatencyModelHasTheLimitsOfItsServer(t *testing.T) {
 		tokens capacity.Tokens
 	}{
 		"nothing else is known":         {Variant{Profile: onH100}, 128, 447936},
-		"the server's arguments":        {Variant{Profile: onH100, BatchLimit: 32, KVTokens: 90000}, 32, 90000},
+		"the server's arguments":        {Variant{Profile: onH100, BatchLimit: 32, BatchSource: serving.BatchStated, KVTokens: 90000}, 32, 90000},
 		"what a replica says":           {Variant{Profile: onH100, KVTokens: 90000, Replicas: []Replica{{KVTokens: reported}}}, 128, 111000},
-		"borrowed, with its own limits": {Variant{BatchLimit: 16, KVTokens: 80000}, 16, 80000},
+		"borrowed, with its own limits": {Variant{BatchLimit: 16, BatchSource: serving.BatchStated, KVTokens: 80000}, 16, 80000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.in.Name, c.in.Request = "v", request("H100", 1)

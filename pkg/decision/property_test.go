@@ -76,7 +76,7 @@ func (c scene) variant(random *rand.Rand, name string, policy *Policy) Variant {
 		Profile: serving.Profile{Base: 6 * scale, PerResidentToken: 4e-5 * scale, PerPrefillToken: 0.02 * scale, KVTokens: 400000, BatchLimit: 32 << random.IntN(3)},
 		Request: request(accelerator, 1<<random.IntN(4)), Startup: time.Duration(20+random.IntN(200)) * time.Second,
 	}
-	v.BatchLimit, v.Current = v.Profile.BatchLimit, v.Ready
+	v.BatchLimit, v.BatchSource, v.Current = v.Profile.BatchLimit, serving.BatchStated, v.Ready
 	own := DefaultVariantPolicy()
 	own.Down.Window = 0
 	starting, late, least, bound := random.IntN(3), random.IntN(4), random.IntN(3), random.IntN(8)
@@ -466,7 +466,7 @@ func absurdVariant(random *rand.Rand, odd func() float64, v *Variant) {
 	case 3:
 		v.Replicas, v.Starting = nil, nil
 	case 4:
-		v.BatchLimit, v.KVTokens = math.MaxInt, capacity.Tokens(odd())
+		v.BatchLimit, v.BatchSource, v.KVTokens = math.MaxInt, serving.BatchStated, capacity.Tokens(odd())
 	case 5:
 		v.Startup = time.Duration(math.MinInt64)
 	case 6:

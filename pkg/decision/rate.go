@@ -243,10 +243,6 @@ func (r *round) reportedKVTokens(v *variant) capacity.Tokens {
 	return reported
 }
 
-// batchLimit is the largest batch as the server's arguments, else the profile,
-// state it; 0 means unknown.
-func (v *variant) batchLimit() int { return cmp.Or(max(0, v.in.BatchLimit), v.in.Profile.BatchLimit) }
-
 // infer gives a variant of which nothing is known the rate of the known one of its model
 // whose hardware is most alike, scaled by what its own can do; where hardware cannot be
 // compared, the rate per cost of the best known one: prices follow what a machine can do;

@@ -128,7 +128,7 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 		holds float64
 	}{
 		"memory and model size": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed}, 40},
-		"a smaller batch limit": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed, BatchLimit: 16}, 16},
+		"a smaller batch limit": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed, BatchLimit: 16, BatchSource: serving.BatchStated}, 16},
 		"nothing of the cache":  {Variant{}, 1024},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -101,7 +101,7 @@ func TestPublishedTokenCapacities(t *testing.T) {
 		"64 at once, prompts 100, answers 200":  {1e6, 64, capacity.TokenShape{Input: 100, Output: 200}, 1, 12800},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", KVTokens: c.cache, BatchLimit: c.limit})
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", KVTokens: c.cache, BatchLimit: c.limit, BatchSource: serving.BatchStated})
 			each := float64(c.tokens.Input) + float64(c.tokens.Output)/2
 			limit, _ := r.holds(v, c.tokens)
 			assert.InDelta(t, c.want, c.share*limit*each, 1e-6)
@@ -278,7 +278,7 @@ func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Variant{
-				Name: "v", Current: len(c.replicas), Ready: len(c.replicas), Request: request("H100", 1), Cost: 10, BatchLimit: 10,
+				Name: "v", Current: len(c.replicas), Ready: len(c.replicas), Request: request("H100", 1), Cost: 10, BatchLimit: 10, BatchSource: serving.BatchStated,
 				Profile: serving.Profile{Base: 100, BatchLimit: 10, KVTokens: 4096}, Startup: 15 * time.Second, Picks: c.picks, Replicas: c.replicas,
 			}
 			for i := range v.Replicas {

@@ -173,7 +173,7 @@ func TestAReplicaAtAThresholdIsSaturated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh := func(value float64) Sample { return Sample{value, epoch, true} }
-			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, BatchLimit: 10,
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, BatchLimit: 10, BatchSource: serving.BatchStated,
 				Replicas: []Replica{{KVUse: fresh(c.cache), Waiting: fresh(c.queue), Running: fresh(c.running)}}})
 			got := r.loadOf(m, v)
 			assert.Equal(t, c.want.saturated, got.saturated)

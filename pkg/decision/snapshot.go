@@ -104,9 +104,10 @@ type Variant struct {
 	// Profile is the given latency model of one replica; the zero Profile means
 	// that none was given.
 	Profile serving.Profile
-	// BatchLimit is the largest number of requests in service at once as the
-	// server's arguments state it; 0 means unknown.
-	BatchLimit int
+	// BatchLimit is the largest number of requests in service at once, of all engines of a
+	// replica together, and BatchSource says whether anybody stated it; 0 means unknown.
+	BatchLimit  int
+	BatchSource serving.BatchSource
 	// KVTokens is the number of tokens that the KV cache of a replica holds by the
 	// server's arguments, or by the memory and the model's size, and KVSource says which
 	// of them; 0 means unknown. What a replica reports itself comes before it.

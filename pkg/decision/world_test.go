@@ -130,7 +130,7 @@ func (w *world) snapshot() Snapshot {
 	for _, v := range w.variants {
 		s := Variant{
 			Name: v.name, Current: v.replicas, Ready: w.ready(v), Request: v.request,
-			Cost: v.cost, Profile: v.told, BatchLimit: 128, Startup: w.startup,
+			Cost: v.cost, Profile: v.told, BatchLimit: 128, BatchSource: serving.BatchStated, Startup: w.startup,
 		}
 		for i, c := range v.created {
 			if w.now.Sub(c) < w.startup {

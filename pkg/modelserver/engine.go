@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // Engine is a model server of which this package knows the words.
@@ -17,13 +19,26 @@ const (
 	SGLang        Engine = "SGLang"
 )
 
-// BatchLimit is the largest number of requests that the engine takes into service at once
-// when nothing says how many; 0 means unknown.
-func (e Engine) BatchLimit() int {
-	if e == VLLM {
-		return 256
+const (
+	// vLLM takes manySequences on devices of at least largeGiB, but for those that are called
+	// A100, and fewSequences on others: get_batch_defaults in vllm/engine/arg_utils.py, 0.9 to
+	// 0.29, for its API server. (0.8 took 1024 everywhere, version 0 of its engine 256.) A
+	// device's own 79.2 GiB are called 80.
+	manySequences, fewSequences = 1024, 256
+	largeGiB                    = 70
+)
+
+// BatchLimit is the largest number of requests that one engine takes into service at once on a
+// device when nothing says how many; 0 means unknown. SGLang's follows from what its cache has
+// room for, and vLLM's plug-ins for other devices have their own.
+func (e Engine) BatchLimit(d capacity.Device) int {
+	switch {
+	case e != VLLM || d.MemoryGiB <= 0 || strings.HasPrefix(string(d.Accelerator), "Gaudi") || strings.HasPrefix(string(d.Accelerator), "TPU"):
+		return 0
+	case d.MemoryGiB >= largeGiB && !strings.Contains(string(d.Accelerator), "A100"):
+		return manySequences
 	}
-	return 0
+	return fewSequences
 }
 
 // EngineOf is the engine that a container runs, by its command line and else by the

@@ -29,18 +29,3 @@ func TestEngineOf(t *testing.T) {
 	assert.Equal(t, VLLM, EngineIn([]string{"sh", "-c", "exec vllm serve m"}))
 	assert.Equal(t, EngineUnknown, EngineIn([]string{"bash", "/scripts/start.sh"}), "a script shows nothing")
 }
-
-func TestTheBatchLimitThatNothingSets(t *testing.T) {
-	for name, c := range map[string]struct {
-		container corev1.Container
-		want      int
-	}{
-		"vLLM by its image":          {corev1.Container{Image: "docker.io/vllm/vllm-openai:v0.11.0"}, 256},
-		"vLLM by its program":        {corev1.Container{Command: []string{"vllm"}}, 256},
-		"vLLM by its module":         {corev1.Container{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, 256},
-		"SGLang in an image of vLLM": {corev1.Container{Image: "acme/vllm", Command: []string{"python3", "-m", "sglang.launch_server"}}, 0},
-		"something else":             {corev1.Container{Image: "nginx"}, 0},
-	} {
-		assert.Equal(t, c.want, EngineOf(&c.container).BatchLimit(), name)
-	}
-}

@@ -14,8 +14,10 @@ import (
 
 // Limits are how much a replica takes into service at once.
 type Limits struct {
-	// Batch is the largest number of requests; 0 means unknown.
-	Batch int
+	// Batch is the largest number of requests, of all engines of a server together, and
+	// BatchSource says who told it; 0 means unknown.
+	Batch       int
+	BatchSource serving.BatchSource
 	// KVTokens is the number of tokens in its KV cache, and KVSource says what tells it; 0
 	// means unknown.
 	KVTokens capacity.Tokens
@@ -33,13 +35,19 @@ type Devices struct {
 // else modelID, name.
 func LimitsOf(containers []corev1.Container, modelID string, devices Devices) (l Limits) {
 	arguments := make([]serving.Arguments, len(containers))
-	standard, unread := 0, false
+	assumed, unread := 0, false
 	for i := range containers {
 		c := &containers[i]
 		arguments[i] = serving.ParseArguments(commandLine(c))
-		l.Batch = cmp.Or(l.Batch, arguments[i].MaxSequences)
-		unread = unread || arguments[i].SequencesUnread()
-		standard = cmp.Or(standard, EngineOf(c).BatchLimit())
+		a := &arguments[i]
+		if EngineOf(c) != EngineUnknown && (a.SequencesUnread() || paralleledByVariables(c)) {
+			unread = true
+		} else if l.Batch == 0 && !a.SequencesUnread() {
+			l.Batch, l.BatchSource = a.MaxSequences*a.Engines(), serving.BatchStated
+		}
+		if showsArguments(c) && !a.Tuned && devices.Count > 0 {
+			assumed = cmp.Or(assumed, a.Engines()*EngineOf(c).BatchLimit(devices.Device))
+		}
 		if l.KVTokens == 0 {
 			l.KVTokens, l.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], serving.Memory{})
 		}
@@ -50,10 +58,20 @@ func LimitsOf(containers []corev1.Container, modelID string, devices Devices) (l
 			l.KVTokens, l.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], memory(c, arguments[i], modelID, devices))
 		}
 	}
-	if !unread {
-		l.Batch = cmp.Or(l.Batch, standard)
+	switch {
+	case l.Batch > 0:
+	case unread:
+		l.BatchSource = serving.BatchAssumed
+	default:
+		l.Batch, l.BatchSource = assumed, serving.BatchAssumed
 	}
 	return l
+}
+
+// paralleledByVariables says whether variables tell vLLM how many engines there are: it reads
+// them where the arguments do not (vllm/config/parallel.py, 0.9 to 0.29).
+func paralleledByVariables(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "VLLM_DP_SIZE" })
 }
 
 // OtherNames are the names under which the only model server among the containers serves its

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
@@ -157,7 +158,7 @@ func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Varia
 	in, seen := &o.scenario.Models[index.Model].Variants[index.Variant], &view.Models[index.Model].Variants[index.Variant]
 	v := decision.Variant{
 		Name: in.Name, Current: seen.Replicas, Request: in.Request, Cost: in.Cost, Profile: in.Given,
-		BatchLimit: in.Profile.BatchLimit, Picks: true, Startup: o.startup(index, seen.Pods),
+		BatchLimit: in.Profile.BatchLimit, BatchSource: serving.BatchStated, Picks: true, Startup: o.startup(index, seen.Pods),
 	}
 	var waiting []Pod
 	for _, pod := range seen.Pods {

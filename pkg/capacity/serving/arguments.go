@@ -23,13 +23,24 @@ type Arguments struct {
 	BlockSize, BlocksOverride int
 	// MaxTotalTokens is SGLang's max_total_tokens.
 	MaxTotalTokens int
-	// MaxSequences is max_num_seqs of vLLM, max_running_requests of SGLang.
+	// MaxSequences is max_num_seqs of vLLM, max_running_requests of SGLang. Each engine of a
+	// server takes as many: see Engines.
 	MaxSequences int
 	// MaxBatchedTokens is max_num_batched_tokens, and MaxModelLength max_model_len.
 	MaxBatchedTokens, MaxModelLength int
 	// TensorParallel, PipelineParallel and DataParallel are tensor_parallel_size,
 	// pipeline_parallel_size and data_parallel_size.
 	TensorParallel, PipelineParallel, DataParallel int
+	// DataParallelLocal is vLLM's data_parallel_size_local: how many of the engines run here.
+	DataParallelLocal int
+	// Balancing says who sends requests to which of the engines.
+	Balancing Balancing
+	// SharesSequences is set where the engines share MaxSequences: SGLang's do with
+	// enable_dp_attention.
+	SharesSequences bool
+	// Elsewhere is set where a file may give further arguments (config), and Tuned where an
+	// argument changes what the server takes without one (performance_mode of vLLM).
+	Elsewhere, Tuned bool
 	// Unmodelled is an argument because of which the cache does not follow from the
 	// memory and the model's size; empty without one.
 	Unmodelled string
@@ -38,9 +49,39 @@ type Arguments struct {
 	Unread []string
 }
 
-// SequencesUnread says that the server is given a batch limit, and nobody knows which.
+// Balancing says who sends requests to the engines of a server with data parallelism.
+type Balancing string
+
+// The ways of it. The server that balances among all engines shows the metrics of all of them;
+// one behind a balancer shows those that it runs.
+const (
+	BalancedInside Balancing = ""
+	BalancedByNode Balancing = "by node"
+	BalancedByRank Balancing = "by rank"
+)
+
+// SequencesUnread says that the server is given a batch limit, and nobody knows which: its
+// number, how many engines take as many, or what a file says of both.
 func (a *Arguments) SequencesUnread() bool {
-	return slices.ContainsFunc(a.Unread, func(name string) bool { return a.whole(name) == &a.MaxSequences })
+	unread := slices.ContainsFunc(a.Unread, func(name string) bool {
+		target := a.whole(name)
+		return target == &a.MaxSequences || target == &a.DataParallel || target == &a.DataParallelLocal
+	})
+	return unread || a.Elsewhere && (a.MaxSequences == 0 || a.DataParallel == 0)
+}
+
+// Engines is how many engines take MaxSequences each. The server's metrics add up what all of
+// them run. (vLLM 0.9 to 0.29: vllm/config/parallel.py and vllm/v1/metrics/loggers.py, which has a
+// series for each engine. SGLang 0.5: each data-parallel worker has max_running_requests of its
+// own, but with enable_dp_attention that is divided by their number.)
+func (a *Arguments) Engines() int {
+	switch {
+	case a.SharesSequences, a.Balancing == BalancedByRank:
+		return 1
+	case a.Balancing == BalancedByNode && a.DataParallelLocal > 0:
+		return a.DataParallelLocal
+	}
+	return max(1, a.DataParallel)
 }
 
 // unmodelled are arguments that put something else into the memory, take something out
@@ -93,6 +134,18 @@ func wordsOf(command []string) []string {
 func (a *Arguments) set(name, value string) {
 	if slices.Contains(unmodelled, name) {
 		a.Unmodelled = name
+	}
+	switch name {
+	case "config":
+		a.Elsewhere = true
+	case "performance-mode":
+		a.Tuned = true
+	case "enable-dp-attention":
+		a.SharesSequences = true
+	case "data-parallel-hybrid-lb", "dph", "data-parallel-start-rank", "dpr":
+		a.Balancing = BalancedByNode
+	case "data-parallel-external-lb", "dpe", "data-parallel-rank", "dpn":
+		a.Balancing = BalancedByRank
 	}
 	if target := a.text(name); target != nil && !strings.HasPrefix(value, "-") {
 		*target = value
@@ -164,6 +217,8 @@ func (a *Arguments) whole(name string) *int {
 		return &a.PipelineParallel
 	case "data-parallel-size", "dp-size", "dp":
 		return &a.DataParallel
+	case "data-parallel-size-local", "dpl":
+		return &a.DataParallelLocal
 	}
 	return nil
 }

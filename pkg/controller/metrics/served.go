@@ -66,7 +66,9 @@ func predict(v *decision.Variant, learning decision.Learning, now time.Time, lim
 	if learning.Estimate.Usable() {
 		profile = learning.Estimate.Profile
 	}
-	profile.BatchLimit = cmp.Or(v.BatchLimit, profile.BatchLimit)
+	if v.BatchSource == serving.BatchStated {
+		profile.BatchLimit = cmp.Or(v.BatchLimit, profile.BatchLimit)
+	}
 	profile.KVTokens = cmp.Or(v.KVTokens, profile.KVTokens)
 	known := func(s decision.Sample) bool { return s.Present && now.Sub(s.Time) <= limit }
 	served := 0.0

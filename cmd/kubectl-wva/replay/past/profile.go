@@ -143,7 +143,7 @@ func observation(s *prometheus.PastStep, at time.Time, step time.Duration) (serv
 // limited gives a profile the limits of the variant's servers: those that they tell, else
 // what follows from their arguments and the memory of their devices, else the usual ones.
 func (p *Past) limited(v *Variant, profile serving.Profile, source string) Found {
-	profile.BatchLimit = cmp.Or(v.Arguments.MaxSequences, modelserver.VLLM.BatchLimit())
+	profile.BatchLimit = v.Arguments.Engines() * cmp.Or(v.Arguments.MaxSequences, modelserver.VLLM.BatchLimit(v.Shape.Device()))
 	var told []float64
 	for k := range p.history.Pods {
 		if pod := &p.history.Pods[k]; pod.KVTokens > 0 && v.Owns(pod.Pod.Name) {
