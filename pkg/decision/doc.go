@@ -26,8 +26,7 @@
 //	precision             share     C  that of numbers which are looked for, and up to which two sums of rates are the same: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
-//	repeats               time      C  how long it counts how well the promise was kept, and the longest that a scale-down which was undone is not made again: loads repeat after a day
-//	leastBelieved         time      C  and how long it is not made again at first: what slows servers down is over by then
+//	repeats               time      C  how long it counts how well the promise was kept, and a scale-down that was undone is not made again: loads repeat after a day
 //	attainedPrior         time      C  and how long it is taken to have been kept before
 //	leastCounted          share     M  least share of its latency model that a replica is counted to serve
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
@@ -70,7 +69,6 @@
 //	wrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
 //	sameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
 //	samePoint             share     C  change of what was seen, or of the lengths, up to which a latency model and a rate stand
-//	halved                share     C  of what it was below which a rate that a latency model alone lowers is confirmed over a window
 //	sizesPerRound         rates     M  the same
 //	sameBurst             share     C  the same for how bursty arrivals are
 //	leastDeadline         time      C  least start-up deadline

@@ -196,10 +196,7 @@ type Lowered struct {
 // TooFew is that what a scale-down or a switch left did not suffice for a load within a promise;
 // Served is what it was reckoned to serve when that showed.
 type TooFew struct {
-	At time.Time
-	// Pause is how long it is believed. It may have been for a reason that passed, so it is tried
-	// again then; where that is undone, too, it is believed twice as long.
-	Pause  time.Duration
+	At     time.Time
 	Load   capacity.Rate
 	Served capacity.Rate
 	SLO    capacity.SLO

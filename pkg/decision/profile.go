@@ -25,8 +25,6 @@ const (
 	// sameServer is the factor of the time per token up to which a server is the same after a
 	// rolling update: single points are a tenth off.
 	sameServer = 1.15
-	// halved is the share of what it was below which a rate within a promise is confirmed first.
-	halved = 0.5
 	// sizesPerRound is how many rates within a promise are found in one round, for
 	// variants that have none and about as many newer ones for the others, in turns. One
 	// takes about half a millisecond.
@@ -74,8 +72,6 @@ type Sizing struct {
 	Keeps bool
 	// Found is when Rate was found.
 	Found time.Time
-	// Doubted is since when it would be less than half of that by the latency model alone.
-	Doubted time.Time
 }
 
 // holds reports whether the sizing still answers the same question.
@@ -121,12 +117,12 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 				v.rate.trigger = v.seenAt(atTriggers[i], m.demand.tokens, p)
 				v.rate.max = max(v.rate.max, v.rate.trigger)
 			}
-			least, full := leastPromised, min(v.rate.trigger, usual)
+			least := leastPromised
 			if v.old.Sizing.Keeps {
 				least = keptPromised
 			}
-			v.next.Sizing.Keeps = float64(rate) > least*float64(full)
-			if rate = max(rate, leastPromised*full); !v.next.Sizing.Keeps {
+			v.next.Sizing.Keeps = float64(rate) > least*float64(min(v.rate.trigger, usual))
+			if !v.next.Sizing.Keeps {
 				rate = 0
 			}
 			promised[i], found[i] = rate*m.old.Attained.factor(), true
@@ -177,25 +173,8 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
 	asked.PeakRate, _ = serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.PeakShare)
-	if held := r.doubt(&old, &asked); held {
-		asked = old
-	}
 	v.next.Sizing = asked
 	return asked.Rate, true
-}
-
-// doubt reports whether a rate is not believed yet: less than half of what it was, of the same
-// requests and the same promise, so that the latency model alone says so. One that is wrong would
-// buy twice the fleet. It has a metrics window to show that it is not.
-func (r *round) doubt(old, found *Sizing) bool {
-	same := *old
-	same.Profile, same.Burst = found.Profile, found.Burst
-	if found.Rate >= old.Rate*halved || !same.holds(*found) {
-		old.Doubted = time.Time{}
-		return false
-	}
-	old.Doubted = r.since(old.Doubted)
-	return r.snapshot.Time.Sub(old.Doubted) < r.policy.Window
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
@@ -343,8 +322,6 @@ func (r *round) fit() {
 		l, lately := &v.next.Latency, r.snapshot.Time.Add(-r.policy.Freshness.Ageing)
 		if l.judgeChange(v.in.Profile, lately) {
 			v.next.Curve, v.next.Full = serving.Curve{}, Full{}
-			// That was confirmed.
-			v.next.Sizing.Doubted = r.snapshot.Time.Add(-r.policy.Window)
 		}
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		l.estimate(v.in.Profile, l.Learned.After(lately))
