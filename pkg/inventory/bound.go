@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // unmodelled names what may keep the pod off a node and what the model does not
@@ -38,6 +41,7 @@ func (inv *Inventory) unmodelled(pod *corev1.Pod, takes Takes) []string {
 	add(spec.WorkloadRef != nil, "workload")
 	add(spec.OS != nil && !inv.allRun(string(spec.OS.Name)), "operating system")
 	add(inv.overlapped(takes.Resource), "devices held under another resource")
+	found = append(found, choosers(pod.Annotations)...)
 	for _, r := range takes.Beyond {
 		found = append(found, string(r))
 	}
@@ -69,6 +73,18 @@ func (inv *Inventory) overlapped(resource corev1.ResourceName) bool {
 		return false
 	}
 	return len(inv.twice) > 1 || !inv.twice[resource]
+}
+
+// sharedUnnamed says whether a node on which such devices count may offer the same device
+// several times: more than it has.
+func (inv *Inventory) sharedUnnamed(shape capacity.Shape, resource corev1.ResourceName, refused []string) bool {
+	if shape.Devices == 0 {
+		return false
+	}
+	return slices.ContainsFunc(inv.ofType[shape.Accelerator], func(i int) bool {
+		d, ok := inv.Carried[i].Under(resource)
+		return ok && d.oversold && inv.Cluster.Nodes[i].Type(shape) == placement.Fits && (refused == nil || refused[i] == "")
+	})
 }
 
 // BindsToNode reports whether a volume limits the nodes of its pod, or a node limits

@@ -29,6 +29,9 @@ type Carried struct {
 	empty placement.Node
 	// extended are the extended resources that are no devices, by name.
 	extended []extended
+	// exhausted are the devices and extended resources of which the node offers none,
+	// and names them.
+	exhausted []corev1.ResourceName
 	// tainted is set when the node has taints that keep pods away.
 	tainted bool
 	// discouraging are its taints that ask pods to go elsewhere.
@@ -53,7 +56,7 @@ func (m *Names) Carried(node *corev1.Node) *Carried {
 		}
 	}
 	offered, further := offers(&node.Status)
-	c.extended = further
+	c.extended, c.exhausted = further, exhausted(&node.Status)
 	for _, o := range offered {
 		c.Devices = append(c.Devices, m.devices(node.Labels, o))
 	}

@@ -31,6 +31,9 @@ type Devices struct {
 	// Notes say what else of the labels is doubtful, and what was believed.
 	Notes []string
 
+	// oversold is set where the node offers more than its labels say that it has, times
+	// as often as they say that each is offered: something else shares them.
+	oversold bool
 	// slice is the name of devices that are part of a slice over several hosts, which
 	// have no Name because they are to be had with those of the other hosts alone.
 	slice Name
@@ -108,6 +111,11 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		}
 	}
 	name.refine(labels, o)
+	if most := o.most(labels, name); most > 0 && o.all > most {
+		d.oversold = true
+		d.Notes = append(d.Notes, fmt.Sprintf("it offers %d %s, and its labels say %d: they are shared by something that no label names, and no whole devices",
+			o.all, o.resource, most))
+	}
 	if d.Why = o.confused(labels, name, best); d.Why != "" {
 		return d
 	}
@@ -281,6 +289,40 @@ func (n *Name) refine(labels map[string]string, o offer) {
 	}
 }
 
+// most is how many of the resource the labels let expect: the devices that they count,
+// times as often as they say that each is offered. 0 is that they do not say.
+func (o *offer) most(labels map[string]string, n Name) int {
+	f, often := o.family, 1
+	for _, label := range f.clients {
+		often = max(often, number(labels[label]))
+	}
+	if f.described {
+		base := string(o.described())
+		often = max(often, number(labels[base+".replicas"]))
+		if count := number(labels[base+".count"]); count > 0 {
+			return capacity.Times(count, often)
+		}
+	}
+	if o.counts == deviceSlices || n.MIG != "" || n.Shared && often == 1 {
+		return 0 // of how many parts of the machine's devices nothing is said
+	}
+	for _, label := range f.numbers {
+		if count := number(labels[label]); count > 0 {
+			return capacity.Times(count, often)
+		}
+	}
+	return 0
+}
+
+// number is the number that a label has, up to the most devices of a node, or 0.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return min(max(n, 0), mostDevices)
+}
+
 // in is the memory that the label says, in GiB, or 0 for none that makes sense.
 func (l memory) in(labels map[string]string) int {
 	text := labels[l.key]
@@ -365,6 +407,19 @@ func offers(status *corev1.NodeStatus) (found []offer, further []extended) {
 		}
 	}
 	return found, further
+}
+
+// exhausted are the devices and further extended resources that the node names and of
+// which it has none now.
+func exhausted(status *corev1.NodeStatus) []corev1.ResourceName {
+	var none []corev1.ResourceName
+	for resource, quantity := range status.Allocatable {
+		if quantity.Sign() <= 0 && (isExtended(resource) || IsDevice(resource)) {
+			none = append(none, resource)
+		}
+	}
+	slices.Sort(none)
+	return none
 }
 
 // announced reads the labels of a node whose devices are not there: not yet, or

@@ -60,24 +60,82 @@ func (t Takes) Other() []placement.Amount {
 	return other
 }
 
-// other is what the pods of a request take of the further resources of nodes. Requests
-// that take the same share it.
-func (inv *Inventory) other(takes Takes) []placement.Amount {
-	other := takes.Other()
-	for i := range other {
-		if at, found := slices.BinarySearch(inv.extended, takes.Extended[i].Resource); found {
-			other[i].Index = at
+// other is what the pods of a request take of the further resources of nodes, and what of
+// them makes the count an upper bound. Requests that take the same share it.
+func (inv *Inventory) other(takes Takes) (shared []placement.Amount, bounds []string) {
+	var other []placement.Amount
+	for _, amount := range takes.Other() {
+		resource := corev1.ResourceName(amount.Name)
+		at, found := slices.BinarySearch(inv.extended, resource)
+		switch {
+		case found:
+			amount.Index = at
+			if isFraction(resource) {
+				bounds = append(bounds, amount.Name+" (parts of devices)")
+			}
+		case inv.beyondNodes(resource):
+			bounds = append(bounds, amount.Name+" (no node offers it)")
+			continue
 		}
+		other = append(other, amount)
+	}
+	if other == nil {
+		return nil, bounds
 	}
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	for _, known := range inv.amounts {
 		if slices.Equal(known, other) {
-			return known
+			return known, bounds
 		}
 	}
 	inv.amounts = append(inv.amounts, other)
-	return other
+	return other, bounds
+}
+
+// beyondNodes reports whether something else than the node that offers it decides who gets
+// the resource, so that none is offered and pods get it: pods hold it, or it counts parts of
+// devices. A scheduler with an extender, such as HAMi's, ignores such resources; devices
+// that come by resource claims are no node's either.
+func (inv *Inventory) beyondNodes(resource corev1.ResourceName) bool {
+	return !inv.declared[resource] && (inv.unoffered[resource] > 0 || isFraction(resource))
+}
+
+// declare notes of which resources any node has a word. One of which a node has none says
+// that its device plugin was there: its pods were placed by what it offered.
+func (inv *Inventory) declare() {
+	for _, c := range inv.Carried {
+		for i := range c.Devices {
+			if d := &c.Devices[i]; d.Count > 0 {
+				inv.declared[d.Resource] = true
+			}
+		}
+		for _, e := range c.extended {
+			inv.declared[e.Resource] = true
+		}
+		for _, resource := range c.exhausted {
+			inv.declared[resource] = true
+		}
+	}
+}
+
+// missing notes what a pod holds of which no node has a word.
+func (inv *Inventory) missing(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		return // which is not placed yet
+	}
+	for _, containers := range [...][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for resource, quantity := range containers[i].Resources.Requests {
+				if resource == corev1.ResourceCPU || resource == corev1.ResourceMemory || inv.declared[resource] || quantity.Sign() <= 0 {
+					continue
+				}
+				if isExtended(resource) || IsDevice(resource) {
+					inv.unoffered[resource]++
+				}
+			}
+		}
+	}
 }
 
 func compareExtended(a, b extended) int { return cmp.Compare(a.Resource, b.Resource) }

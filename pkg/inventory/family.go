@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +40,8 @@ type family struct {
 	// counts, sharing those that are set where it is offered several times over, and
 	// clients those with the number of pods that one device is offered to.
 	partitions, sharing, clients []string
+	// numbers are labels of clouds with the number of whole devices of the machine.
+	numbers []string
 	// topology is the label with the dimensions of the slice that a node is part of.
 	topology string
 	memory   []memory
@@ -51,8 +52,7 @@ type family struct {
 func (f *family) shares(labels map[string]string) bool {
 	return slices.ContainsFunc(f.sharing, func(key string) bool { return labels[key] != "" }) ||
 		slices.ContainsFunc(f.clients, func(key string) bool {
-			clients, err := strconv.Atoi(labels[key])
-			return err == nil && clients > 1
+			return number(labels[key]) > 1
 		})
 }
 
@@ -128,6 +128,24 @@ var (
 	civoNode    = product{key: "civo.com/gpu-node", level: byCloud, anyMaker: true}
 )
 
+// The labels of clouds that count the devices of the machine, whatever shares them:
+//
+//   - Karpenter for AWS and EKS Auto Mode, pkg/apis/v1/labels.go of v1, and Karpenter for
+//     Azure, whose 0 is a machine without
+//   - CoreWeave's, docs/product-instances
+//   - GKE's, of its Autopilot and its compute classes
+//   - Intel's rules for Node Feature Discovery, v0.36.0, deployments/nfd
+const (
+	karpenterGPUs         = "karpenter.k8s.aws/instance-gpu-count"
+	karpenterAccelerators = "karpenter.k8s.aws/instance-accelerator-count"
+	eksAutoGPUs           = "eks.amazonaws.com/instance-gpu-count"
+	eksAutoAccelerators   = "eks.amazonaws.com/instance-accelerator-count"
+	azureGPUs             = "karpenter.azure.com/sku-gpu-count"
+	gkeAccelerators       = "cloud.google.com/gke-accelerator-count"
+	coreWeaveGPUs         = "gpu.nvidia.com/count"
+	intelGPUs             = "gpu.intel.com/device.count"
+)
+
 var (
 	karpenterMemory = memory{key: "karpenter.k8s.aws/instance-gpu-memory", perGiB: 1024}
 	eksAutoMemory   = memory{key: "eks.amazonaws.com/instance-gpu-memory", perGiB: 1024}
@@ -154,6 +172,7 @@ var families = []family{
 		partitions: []string{"cloud.google.com/gke-gpu-partition-size"},
 		sharing:    []string{"cloud.google.com/gke-gpu-sharing-strategy"},
 		clients:    []string{"cloud.google.com/gke-max-shared-clients-per-gpu"},
+		numbers:    []string{gkeAccelerators, karpenterGPUs, eksAutoGPUs, azureGPUs, coreWeaveGPUs},
 		memory:     []memory{karpenterMemory, eksAutoMemory, {key: "gpu.nvidia.com/vram", perGiB: 1}},
 	},
 	{
@@ -173,6 +192,7 @@ var families = []family{
 			{key: "beta.amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},
 		},
 		partitions: []string{"amd.com/gpu.compute-memory-partition", "beta.amd.com/gpu.compute-memory-partition"},
+		numbers:    []string{karpenterGPUs, eksAutoGPUs, azureGPUs},
 		memory: []memory{
 			{key: "amd.com/gpu.vram", perGiB: 1, suffix: "G"},
 			{key: "beta.amd.com/gpu.vram", perGiB: 1, suffix: "G"},
@@ -186,7 +206,8 @@ var families = []family{
 			{key: "habana.ai/product.name", level: byDiscovery},
 			karpenterAWS, karpenterAcc, eksAuto, eksAutoAcc, clusterAPI, skyPilot,
 		},
-		memory: []memory{karpenterMemory, eksAutoMemory},
+		numbers: []string{karpenterGPUs, karpenterAccelerators, eksAutoGPUs, eksAutoAccelerators},
+		memory:  []memory{karpenterMemory, eksAutoMemory},
 	},
 	{
 		maker: intel,
@@ -197,12 +218,14 @@ var families = []family{
 			// 0380 is the PCI class of these devices.
 			{key: "gpu.intel.com/device-id.0380-", level: byID, ids: intelDevices, counted: true},
 		},
+		numbers: []string{intelGPUs},
 	},
 	{
 		maker:    google,
 		whole:    []corev1.ResourceName{"google.com/tpu"},
 		products: []product{{key: "cloud.google.com/gke-tpu-accelerator", level: byCloud}, clusterAPI, skyPilot},
 		topology: "cloud.google.com/gke-tpu-topology",
+		numbers:  []string{gkeAccelerators},
 	},
 	{
 		maker:       aws,
@@ -210,6 +233,7 @@ var families = []family{
 		slices:      "aws.amazon.com/neuroncore",
 		isSlice:     func(rest string) bool { return rest == "" },
 		overlapping: true,
+		numbers:     []string{karpenterAccelerators, eksAutoAccelerators},
 		products:    []product{karpenterAcc, eksAutoAcc, clusterAPI, skyPilot},
 	},
 	{

@@ -40,6 +40,11 @@ type Inventory struct {
 	announced []int
 	// claims counts, by node, the pods whose devices come by resource claims.
 	claims map[int]int
+	// declared are the devices and extended resources that nodes name, if only to say that
+	// they have none, and unoffered those that they do not, by the number of containers
+	// of placed pods that hold them all the same.
+	declared  map[corev1.ResourceName]bool
+	unoffered map[corev1.ResourceName]int
 	// twice are the resources of overlapping conventions that some pod holds.
 	twice map[corev1.ResourceName]bool
 	// extended are the further extended resources that nodes offer, sorted. Their places
@@ -115,18 +120,20 @@ func Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 // on nodes that are not listed do not count.
 func (m *Names) Read(o Objects) *Inventory {
 	inv := &Inventory{
-		Nodes:    distinct(o.Nodes),
-		objects:  o,
-		Unlisted: map[string]int{},
-		ofType:   map[capacity.Accelerator][]int{},
-		claims:   map[int]int{},
-		twice:    map[corev1.ResourceName]bool{},
-		lower:    map[rank]*below{},
-		yielded:  map[yieldsKey][]placement.Yield{},
-		systems:  map[string]bool{},
-		refused:  map[string][]string{},
-		kept:     map[uint64]kept{},
-		seed:     maphash.MakeSeed(),
+		Nodes:     distinct(o.Nodes),
+		objects:   o,
+		Unlisted:  map[string]int{},
+		ofType:    map[capacity.Accelerator][]int{},
+		claims:    map[int]int{},
+		twice:     map[corev1.ResourceName]bool{},
+		declared:  map[corev1.ResourceName]bool{},
+		unoffered: map[corev1.ResourceName]int{},
+		lower:     map[rank]*below{},
+		yielded:   map[yieldsKey][]placement.Yield{},
+		systems:   map[string]bool{},
+		refused:   map[string][]string{},
+		kept:      map[uint64]kept{},
+		seed:      maphash.MakeSeed(),
 	}
 	inv.Cluster = &placement.Cluster{Nodes: make([]placement.Node, len(inv.Nodes))}
 	inv.Carried = make([]*Carried, len(inv.Nodes))
@@ -140,6 +147,7 @@ func (m *Names) Read(o Objects) *Inventory {
 		index[node.Name] = i
 	}
 	inv.offered()
+	inv.declare()
 	inv.readQuotas()
 	h := holder{extended: inv.extended}
 	counted := make(map[types.UID]struct{}, len(o.Pods))
@@ -159,6 +167,7 @@ func (m *Names) Read(o Objects) *Inventory {
 		inv.holding = append(inv.holding, held{pod, i})
 		inv.leastPriority = min(inv.leastPriority, priorityOf(pod))
 		inv.remember(i, pod)
+		inv.missing(pod)
 	}
 	return inv
 }

@@ -175,12 +175,16 @@ var rules = []rule{
 	{pattern: word(`((?:A|B|H|K|L|M|P|T|V)[0-9]{1,4}[GS]?)`), short: "$1", maker: nvidia},
 }
 
-// noTypes are words that say who made a device, or that there is one, and never
-// which.
-var noTypes = map[string]bool{
-	"NVIDIA": true, "TESLA": true, "GEFORCE": true, "AMD": true, "INSTINCT": true, "RADEON": true, "INTEL": true,
-	"GRID": true, "GPU": true, "TRUE": true, "FALSE": true, "NONE": true, "UNKNOWN": true,
+// makers are words that say who made a device, or for which trade, and never which it is:
+// no part of its name, whether a rule knows that or not.
+var makers = map[string]bool{
+	"NVIDIA": true, "TESLA": true, "GEFORCE": true, "GRID": true, "AMD": true, "INSTINCT": true, "RADEON": true, "INTEL": true,
+	"HABANA": true, "GOOGLE": true, "AWS": true, "AMAZON": true, "HUAWEI": true, "CAMBRICON": true, "METAX": true, "QUALCOMM": true,
+	"HYGON": true, "ILUVATAR": true, "MTHREADS": true, "ENFLAME": true, "KUNLUNXIN": true, "BIREN": true,
 }
+
+// noTypes are words that say that there is a device, and never which.
+var noTypes = map[string]bool{"GPU": true, "TRUE": true, "FALSE": true, "NONE": true, "UNKNOWN": true}
 
 // Normalize reads a product label's value, a cloud's name or what a person wrote.
 // A text that no rule knows stays usable: it becomes its own short name in upper
@@ -206,7 +210,7 @@ func Normalize(raw string) Name {
 		}
 		return n
 	}
-	n.Short, n.Unlisted = capacity.Accelerator(text), true
+	n.Short, n.Unlisted = capacity.Accelerator(without(text, makers)), true
 	return n
 }
 
@@ -272,11 +276,15 @@ func profile(raw string) string {
 	return p
 }
 
-func withoutNoTypes(text string) string {
+// withoutNoTypes is what of a canonical text may say which device it is.
+func withoutNoTypes(text string) string { return without(without(text, makers), noTypes) }
+
+// without is a canonical text without some words.
+func without(text string, words map[string]bool) string {
 	parts := strings.Split(text, "-")
 	kept := parts[:0]
 	for _, p := range parts {
-		if !noTypes[p] {
+		if !words[p] {
 			kept = append(kept, p)
 		}
 	}

@@ -2,7 +2,11 @@ package inventory
 
 import (
 	"encoding/csv"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +68,14 @@ func TestNormalizeMoreThanTheTable(t *testing.T) {
 		{"NVIDIA-A10-4Q-SHARED", "A10-4Q-SHARED"},
 		{"NVIDIA-RTX6000-Ada-48Q", "RTX6000ADA-48Q"},
 		{"GRID-M10-1B4", "M10-1B4"},
-		{"NVIDIA-H200XM-141C", "NVIDIA-H200XM-141C"},
+		{"NVIDIA-H200XM-141C", "H200XM-141C"},
+		{"NVIDIA-GB10", "GB10"},
+		{"NVIDIA-Thor", "THOR"},
+		{"NVIDIA-TITAN-RTX", "TITAN-RTX"},
+		{"NVIDIA-GeForce-GTX-1080-Ti", "GTX-1080-TI"},
+		{"AMD_Radeon_PRO_W7900", "PRO-W7900"},
+		{"Qualcomm Cloud AI 100", "CLOUD-AI-100"},
+		{"our-pool-true", "OUR-POOL-TRUE"},
 		{"Ascend-910B", "ASCEND910B"},
 		{"Ascend910-910B", "ASCEND910"},
 		{"Gaudi2-HL-225B", "Gaudi2"},
@@ -87,6 +98,26 @@ func TestNormalizeMoreThanTheTable(t *testing.T) {
 		})
 	}
 	assert.True(t, Normalize("my_own accelerator").Unlisted, "so that it can be counted")
+}
+
+// Discovery writes the maker's words before the product, and people leave them out.
+func TestTheMakersWordsAreNoPartOfAName(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 8))
+	words := slices.Sorted(maps.Keys(makers))
+	for range 2000 {
+		product := ""
+		for range 1 + random.IntN(3) {
+			product += fmt.Sprintf("-%c%c%d", 'A'+random.IntN(26), 'A'+random.IntN(26), random.IntN(1000))
+		}
+		asked := Normalize(product[1:])
+		have := Normalize(words[random.IntN(len(words))] + product)
+		require.True(t, asked.Covers(have) && have.Covers(asked), "%s and %s", asked, have)
+		require.Equal(t, have.String(), Normalize(have.String()).String(), "normalising a name gives the same name")
+		overrides, err := ParseOverrides(map[string]string{product[1:]: "H100"})
+		require.NoError(t, err)
+		named, ok := overrides.of(have.Raw)
+		require.True(t, ok && named.Short == "H100", "an override of %s means %s too", product[1:], have.Raw)
+	}
 }
 
 func TestCoversNarrowerNamesOnly(t *testing.T) {

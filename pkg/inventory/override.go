@@ -66,9 +66,12 @@ func (o Overrides) of(raw string) (Name, bool) {
 	text := canonical(raw)
 	var parts Name
 	whole := parts.cutParts(text)
-	n, ok := o[text]
-	if !ok {
-		n, ok = o[whole]
+	// A key may leave out the maker, as the names do that no rule knows.
+	n, ok := Name{}, false
+	for _, key := range [...]string{text, whole, without(text, makers), without(whole, makers)} {
+		if n, ok = o[key]; ok {
+			break
+		}
 	}
 	if !ok {
 		return Name{}, false

@@ -56,6 +56,16 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 		return nil, err
 	}
 	bounds := append(inv.unmodelled(pod, takes), next.bounds...)
+	other, uncounted := inv.other(takes)
+	bounds = append(bounds, uncounted...)
+	if shape.Devices > 0 && !inv.declared[takes.Resource] {
+		// From Kubernetes 1.37 on resource claims may serve it, of which no node says anything.
+		bounds = append(bounds, string(takes.Resource)+" (no node offers it; resource claims are not counted)")
+	}
+	refused := inv.refusals(pod, shape, takes.Resource)
+	if inv.sharedUnnamed(shape, takes.Resource, refused) {
+		bounds = append(bounds, string(takes.Resource)+" (offered more often than there are devices)")
+	}
 	yields, guarded := inv.yields(pod, shape, takes.Resource)
 	if guarded {
 		bounds = append(bounds, "disruption budgets")
@@ -64,10 +74,10 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 	bounds = append(bounds, unknown...)
 	return &placement.Request{
 		Shape:   shape,
-		Other:   inv.other(takes),
+		Other:   other,
 		Charges: charges,
 		Bound:   strings.Join(bounds, ", "),
-		Refused: inv.refusals(pod, shape, takes.Resource),
+		Refused: refused,
 		Yields:  yields,
 	}, nil
 }
@@ -76,8 +86,11 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 // have them: resource claims may serve them, of which nothing is counted, so that none
 // is no number. Once any node offers them, the others count as they are.
 func (inv *Inventory) unserved(wanted Name, resource corev1.ResourceName, shape capacity.Shape) error {
-	if len(inv.announced) == 0 || shape.Devices == 0 {
+	if shape.Devices == 0 {
 		return nil
+	}
+	if n := inv.unoffered[resource]; n > 0 {
+		return fmt.Errorf("no node offers %s, and containers of placed pods hold it (%d): %w", resource, n, ErrClaims)
 	}
 	for _, i := range inv.ofType[shape.Accelerator] {
 		if d, ok := inv.Carried[i].Under(resource); ok && d.Count > 0 && shape.Device().Covers(d.Name.Device()) {

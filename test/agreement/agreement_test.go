@@ -376,6 +376,11 @@ func (g *game) checkBound(t *testing.T, turn *turn, bound, about string) {
 	for _, got := range named {
 		switch {
 		case slices.Contains(turn.bounds, got):
+		case got == string(turn.variant.resource)+" (no node offers it; resource claims are not counted)":
+			require.False(t, slices.ContainsFunc(g.nodes, func(n *corev1.Node) bool {
+				_, named := n.Status.Allocatable[turn.variant.resource]
+				return named
+			}), "%s: a node has a word of it", about)
 		case got == "anti-affinity of other pods":
 			require.True(t, slices.ContainsFunc(g.pods, repels), "%s: no pod repels others", about)
 		case got == guarded:
