@@ -99,7 +99,7 @@ func TestPropertyNamesTakeNothingFromOtherNamespaces(t *testing.T) {
 		for range 6 {
 			key := decision.ModelKey{Namespace: []string{"", "a", "b", "gateways"}[random.IntN(4)], ID: id()}
 			if _, known := gateways[key]; !known {
-				sum += 1
+				sum++
 				gateways[key] = decision.Model{Namespace: key.Namespace, ID: key.ID, Arrival: sample(1, noon)}
 			}
 		}

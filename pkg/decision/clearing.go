@@ -134,7 +134,7 @@ func (c *clearing) note(at int, gone []giver) {
 			c.changed = append(c.changed, node)
 		}
 		switch {
-		case g.m.count((*variant).present)-1 < c.mostOf[g.m]:
+		case g.m.count((*variant).present) <= c.mostOf[g.m]:
 			for _, w := range g.m.variants {
 				if s := c.spreadOf[w]; s != nil {
 					c.changed = append(c.changed, s.nodes...)

@@ -22,13 +22,15 @@ func stick(pods []*vat, running, waiting float64) func(*Snapshot) {
 	return func(s *Snapshot) {
 		replicas := s.Models[0].Variants[0].Replicas
 		for i := range replicas {
-			if p := &replicas[i]; names[p.Name] {
-				at := p.Running.Time
-				zero := Sample{0, at, true}
-				p.Running, p.Waiting, p.KVUse = Sample{running, at, true}, Sample{waiting, at, true}, zero
-				p.Served, p.InFlightGrowth, p.Recent = zero, zero, zero
-				p.InService, p.TTFT, p.ITL, p.Input, p.Output = Sample{}, Sample{}, Sample{}, Sample{}, Sample{}
+			p := &replicas[i]
+			if !names[p.Name] {
+				continue
 			}
+			at := p.Running.Time
+			zero := Sample{0, at, true}
+			p.Running, p.Waiting, p.KVUse = Sample{running, at, true}, Sample{waiting, at, true}, zero
+			p.Served, p.InFlightGrowth, p.Recent = zero, zero, zero
+			p.InService, p.TTFT, p.ITL, p.Input, p.Output = Sample{}, Sample{}, Sample{}, Sample{}, Sample{}
 		}
 	}
 }

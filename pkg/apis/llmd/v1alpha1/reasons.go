@@ -64,7 +64,10 @@ type Reason struct {
 // Reasons are all reasons that a VariantAutoscaling object can show. The set is
 // closed: clients may rely on the names. Those of package decision are written out,
 // because the scheduler links this package and must not link the brain.
-func Reasons() []Reason {
+func Reasons() []Reason { return append(conditionReasons(), decisionReasons()...) }
+
+// conditionReasons are those of the conditions.
+func conditionReasons() []Reason {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	return []Reason{
 		{ConditionReady, yes, ReasonReady, "The variant is being autoscaled."},
@@ -131,7 +134,12 @@ func Reasons() []Reason {
 		{ConditionConflict, yes, ReasonTargetShared, "Another VariantAutoscaling object has the same target."},
 		{ConditionConflict, yes, "ReplicasOverwritten", "Something else keeps changing the replicas; the message names it and the time until which nothing is written."},
 		{ConditionConflict, yes, ReasonStatusOverwritten, "Another manager handles the same object and keeps writing its status, so it is written every five minutes at most."},
+	}
+}
 
+// decisionReasons are those of status.decision alone.
+func decisionReasons() []Reason {
+	return []Reason{
 		{"", "", "Steady", "The load needs the replicas that there are."},
 		{"", "", "RateUnknown", "What one replica serves was not seen yet, so replicas are added one at a time."},
 		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},
