@@ -99,7 +99,7 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 		m := models[key]
 		g, doubtful := read.under(all[key], ours)
 		if g != nil {
-			m.Arrival, m.Recent, m.RecentSpan, m.Queue, m.Pace = g.Arrival, g.Recent, g.RecentSpan, g.Queue, g.Pace
+			m.Arrival, m.Recent, m.RecentSpan, m.Queue = g.Arrival, g.Recent, g.RecentSpan, g.Queue
 		}
 		if doubtful || strange[key.Namespace] {
 			unclear = append(unclear, key)

@@ -66,8 +66,6 @@ type Model struct {
 	// Queue is the number of requests that wait in front of the replicas, in the
 	// gateway.
 	Queue Sample
-	// Pace is how the gateway is scraped.
-	Pace Pace
 	// Met is the share, 0 to 1, of the requests that kept the promised latency, of those that
 	// completed within the metrics window. It is absent where servers do not tell.
 	Met Kept
@@ -223,16 +221,4 @@ type Replica struct {
 	// Input and Output are the mean prompt and generated tokens of the requests that
 	// completed.
 	Input, Output Sample
-	// Pace is how the replica is scraped.
-	Pace Pace
-}
-
-// Pace is how samples came to be known, where that is not as usual; the zero Pace is as usual.
-type Pace struct {
-	// Interval is the time between two scrapes.
-	Interval time.Duration
-	// Lag is how much older than an interval the newest sample is.
-	Lag time.Duration
-	// Window is what means and rates are taken over; 0 means the policy's window.
-	Window time.Duration
 }

@@ -62,7 +62,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
-	plain := &http.Client{Transport: wholeAnswers{newestToo{transport}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	plain := &http.Client{Transport: wholeAnswers{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))

@@ -8,11 +8,6 @@
 // requests kept the promised latency is asked beside that: two queries, and two more once an
 // hour.
 //
-// The first of the queries tells how the servers of each namespace are scraped. Those of a namespace
-// that are scraped seldom are asked over a wider window, and those whose scrapes are known late at
-// the time of the newest one. Where namespaces differ in that, each of a few groups of them has the
-// other 21 queries of its own.
-//
 // It decides nothing: no threshold, no default for what is missing. A value that is
 // absent, NaN or infinite is an absent sample and never zero, and every sample carries
 // the time of the scrape that it rests on.

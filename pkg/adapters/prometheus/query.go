@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +30,7 @@ const (
 	scraped      = "times of the last scrapes"
 	ended        = "time of the last count of completed requests"
 	earlier      = "times of the last scrapes that did not fail"
+	densest      = "number of scrapes in the window"
 	lastTwo      = "last two scrapes"
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
@@ -157,8 +157,6 @@ type builder struct {
 	seconds float64
 	// servers and gateways are the copies to leave out.
 	servers, gateways copies
-	// at is when the queries are evaluated; the zero time for those that need not know it.
-	at time.Time
 }
 
 func newBuilder(window, lookback time.Duration) builder {
@@ -349,15 +347,19 @@ func by(about, vector string) string {
 
 // span is the time between the last two scrapes: the newest time less the newest one
 // that differs from it, looked for in steps that are shorter than any interval in use.
-// After a failed scrape it is absent. VictoriaMetrics (app/vmselect/promql, 1.151) needs it written so: in its
-// subqueries end() is each of the steps, and a single instant looks no further back than a step,
-// where several ones find the scrape interval. The time of the evaluation is the last of them,
-// being a whole second.
+// After a failed scrape it is absent.
 func (q builder) span(by string, quantity modelserver.Quantity, step time.Duration) string {
 	return each(quantity, func(series string) string {
-		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < max_over_time(timestamp(%[2]s)[5s:1s] @ %[5]s))[%[3]s:%[4]s]))",
-			by, series, q.window, promDuration(step), instant(q.at))
+		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < timestamp(%[2]s @ end()))[%[3]s:%[4]s]))",
+			by, series, q.window, promDuration(step))
 	})
+}
+
+// densest is the largest number of scrapes that any pod had within the window.
+func (q builder) densest() query {
+	return query{densest, fmt.Sprintf("max(%s)", each(modelserver.Running, func(series string) string {
+		return fmt.Sprintf("count_over_time(%s[%s])", series, q.window)
+	}))}
 }
 
 // lastTwo asks what happened between the last two scrapes of pods, of which none had more
@@ -372,11 +374,6 @@ func (q builder) lastTwo(scrapes float64) query {
 		by(latestServed, q.latest()),
 		by(latestChange, q.over("idelta", modelserver.Running, "")+" + "+q.over("idelta", modelserver.Waiting, "")),
 	}, " or ")}
-}
-
-// instant is a time as PromQL writes it, in seconds.
-func instant(at time.Time) string {
-	return strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)
 }
 
 func promDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -23,43 +23,15 @@ import (
 // count by model. Of a model only its name, Arrival, Recent and Queue are set; its
 // namespace is empty when the gateway's series carry none.
 //
-// Rates and means are taken over the window. Where the servers of a namespace are scraped too
-// seldom for it, theirs are taken over a wider one, and where what is scraped is known late, they
-// are asked for at the time of the newest scrape; Pace says so. Where a window holds no scrape,
-// the last value of a gauge is looked for as far back as the lookback; such a sample is as old as
-// its time says.
+// Rates and means are taken over the window, which must hold at least two scrapes.
+// Where it holds none, the last value of a gauge is looked for as far back as the
+// lookback; such a sample is as old as its time says.
 //
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
-	groups, err := c.paced(ctx, at, window, lookback)
-	replicas, gateways := map[types.NamespacedName]decision.Replica{}, map[decision.ModelKey]decision.Model{}
-	for i, g := range groups {
-		p, m, readErr := c.narrowTo(g.namespaces).read(ctx, g, lookback)
-		err = errors.Join(err, readErr)
-		if i == 0 {
-			replicas, gateways = p, m
-			continue
-		}
-		for key, r := range p {
-			if slices.Contains(g.namespaces, key.Namespace) {
-				replicas[key] = r
-			}
-		}
-		for key, one := range m {
-			if slices.Contains(g.namespaces, key.Namespace) {
-				gateways[key] = one
-			}
-		}
-	}
-	return replicas, gateways, err
-}
-
-// read is what Read says of one group.
-func (c *Client) read(ctx context.Context, g group, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
-	q := newBuilder(g.window, lookback)
-	q.at = g.at
-	copied, copiedErr := c.instant(ctx, q.copied(), g.at)
+	q := newBuilder(window, lookback)
+	copied, copiedErr := c.instant(ctx, q.copied(), at)
 	if copiedErr == nil {
 		q = q.leaveOut(copied)
 	}
@@ -67,12 +39,10 @@ func (c *Client) read(ctx context.Context, g group, lookback time.Duration) (map
 	var recentErr error
 	var group errgroup.Group
 	group.Go(func() error {
-		if g.densest > 0 {
-			recent, recentErr = c.instant(ctx, q.lastTwo(g.densest), g.at)
-		}
+		recent, recentErr = c.lastTwo(ctx, at, q)
 		return nil
 	})
-	answers, err := c.ask(ctx, g.at, q.queries())
+	answers, err := c.ask(ctx, at, q.queries())
 	_ = group.Wait()
 	err = errors.Join(copiedErr, err, recentErr)
 	for _, s := range slices.Concat(recent, answers[gatewayLastTwo]) {
@@ -81,7 +51,7 @@ func (c *Client) read(ctx context.Context, g group, lookback time.Duration) (map
 	}
 	dated := answers[ended] != nil
 	if late := untold(answers); len(late) > 0 {
-		more, lateErr := c.ask(ctx, g.at, []query{q.goodScrapes(late)})
+		more, lateErr := c.ask(ctx, at, []query{q.goodScrapes(late)})
 		answers[scraped] = append(answers[scraped], more[earlier]...)
 		dated = dated && lateErr == nil
 		err = errors.Join(err, lateErr)
@@ -89,16 +59,16 @@ func (c *Client) read(ctx context.Context, g group, lookback time.Duration) (map
 	if !dated {
 		undate(answers)
 	}
-	replicas, gateways := pods(answers), models(answers)
-	for name, r := range replicas {
-		r.Pace = g.pace
-		replicas[name] = r
+	return pods(answers), models(answers), err
+}
+
+// lastTwo asks how often pods are scraped, and then what happened between the last two scrapes.
+func (c *Client) lastTwo(ctx context.Context, at time.Time, q builder) (model.Vector, error) {
+	counts, err := c.instant(ctx, q.densest(), at)
+	if err != nil || len(counts) == 0 {
+		return nil, err
 	}
-	for key, m := range gateways {
-		m.Pace = g.pace
-		gateways[key] = m
-	}
-	return replicas, gateways, err
+	return c.instant(ctx, q.lastTwo(number(counts[0])), at)
 }
 
 // lookWindow is how far a look at the queues looks back to know a gateway that is behind two ports.

@@ -65,7 +65,7 @@ func (c *bodySize) Write(b []byte) (int, error) {
 func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
 	const most = 16 << 10
 	q := newBuilder(100*time.Minute, time.Hour)
-	all := append(q.queries(), q.copied(), q.paces(30*time.Minute), q.lastTwo(4), queues(time.Minute), completions())
+	all := append(q.queries(), q.copied(), q.densest(), q.lastTwo(4), queues(time.Minute), completions())
 	for _, p := range pastQueries(Span{Model: "an-organisation/a-model-with-a-long-name", Namespace: "a-namespace", Step: time.Minute, To: start}) {
 		all = append(all, p.query)
 	}
