@@ -398,7 +398,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	c.Follow([]modelserver.Target{(&server{Server: reset}).target(t, "reset")})
 	c.Scrape(t.Context())
 	_, _, err := c.Read(t.Context(), now.Now(), window, lookback)
-	require.ErrorContains(t, err, "read tcp "+reset.Listener.Addr().String()+": ", "without the port of this end, which is another one each time")
+	require.ErrorContains(t, err, ": tcp "+reset.Listener.Addr().String()+": ", "without the port of this end, which is another one each time")
 	c.Follow([]modelserver.Target{{Namespace: "models", Name: "a", UID: "host", Address: "metadata.internal", Ready: true}})
 	c.Scrape(t.Context())
 	_, _, err = c.Read(t.Context(), now.Now(), window, lookback)
