@@ -30,10 +30,10 @@ func (r *round) batchOf(v *variant) Batch {
 }
 
 // bears reports whether what was seen bears a limit out. Who runs more than a limit has
-// another one. One that nobody stated counts once requests waited at it: until then it is a
+// another one; a single request more may be one that just came or went. One that nobody stated counts once requests waited at it: until then it is a
 // guess, which must not say that a replica is full.
 func (b *Batch) bears(limit int, source serving.BatchSource) bool {
-	if limit <= 0 || b.Most > float64(limit) {
+	if limit <= 0 || b.Most > float64(limit)+1 {
 		return false
 	}
 	return source != serving.BatchAssumed || b.Waited >= (1-settledWithin)*float64(limit)
