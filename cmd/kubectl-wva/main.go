@@ -15,6 +15,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/explain"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/lint"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/migrate"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/shadow"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
@@ -26,13 +27,15 @@ const exitInterrupted = 130
 
 func main() {
 	root := newCommand()
+	root.SetOut(output.ForPeople(os.Stdout))
+	root.SetErr(output.ForPeople(os.Stderr))
 	root.SetArgs(asCompleter(os.Args[0], os.Args[1:]))
 	err := hinted(root, cli.RunNoErrOutput(root))
 	switch {
 	case errors.Is(err, replay.ErrInterrupted):
 		os.Exit(exitInterrupted)
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "error:", err)
+		_, _ = fmt.Fprintln(output.ForPeople(os.Stderr), "error:", err)
 		os.Exit(1)
 	}
 }

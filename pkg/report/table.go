@@ -33,6 +33,9 @@ func (t table) lines(style Style) []string {
 		names[i], widths[i] = c.name, utf8.RuneCountInString(c.name)
 	}
 	for _, row := range t.rows {
+		for i := range row {
+			row[i].text = Printable(row[i].text)
+		}
 		for i, c := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
 		}

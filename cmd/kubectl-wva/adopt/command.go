@@ -239,7 +239,7 @@ func (o *options) write(out io.Writer, adoptions []*Adoption) error {
 		}
 		texts = append(texts, text)
 	}
-	_, err := out.Write(bytes.Join(texts, []byte("---\n")))
+	_, err := output.Plain(out).Write(bytes.Join(texts, []byte("---\n")))
 	return err
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
@@ -98,26 +96,14 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	capacity := assemble(seen)
 	switch o.form.String() {
 	case output.JSON:
-		return capacity.WriteJSON(out)
+		return capacity.WriteJSON(output.Plain(out))
 	case output.YAML:
-		return capacity.WriteYAML(out)
+		return capacity.WriteYAML(output.Plain(out))
 	}
-	lines := capacity.Table(styleOf(out), report.Detail{All: o.all, Wide: o.form.String() == wide})
+	style, _ := output.StyleOf(out)
+	lines := capacity.Table(style, report.Detail{All: o.all, Wide: o.form.String() == wide})
 	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("writing the capacity: %w", err)
 	}
 	return nil
-}
-
-// styleOf looks at what the output is. NO_COLOR and TERM=dumb are respected.
-func styleOf(out io.Writer) report.Style {
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return report.Style{}
-	}
-	columns, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		columns = 0
-	}
-	return report.Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: columns}
 }

@@ -14,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // Text writes the account for people.
@@ -252,7 +253,7 @@ type writer struct {
 
 func (w *writer) line(format string, arguments ...any) {
 	if w.err == nil {
-		_, w.err = fmt.Fprintf(w.out, format+"\n", arguments...)
+		_, w.err = fmt.Fprintln(w.out, report.Printable(fmt.Sprintf(format, arguments...)))
 	}
 }
 

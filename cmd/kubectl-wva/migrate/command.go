@@ -244,7 +244,7 @@ func (o *options) write(out, notes io.Writer, c *migration.Conversion) error {
 		if err != nil {
 			return err
 		}
-		_, err = out.Write(text)
+		_, err = output.Plain(out).Write(text)
 		return err
 	case output.JSON:
 		return writeJSON(out, documents)

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // The forms that most commands have.
@@ -58,7 +60,7 @@ func (f *Form) Write(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(text)
+	_, err = Plain(out).Write(text)
 	return err
 }
 
@@ -83,15 +85,21 @@ func Rows(out io.Writer, header []string, rows [][]string) error {
 	for _, row := range rows {
 		cells := slices.Clone(row)
 		for i, cell := range cells {
-			if cell == "" {
-				cells[i] = "-"
-			}
+			cells[i] = Cell(cell)
 		}
 		if _, err := fmt.Fprintln(writer, strings.Join(cells, "\t")); err != nil {
 			return err
 		}
 	}
 	return writer.Flush()
+}
+
+// Cell is a text as a cell of a table: on one line, and "-" where it is empty.
+func Cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return report.Printable(text)
 }
 
 // Number is a number as a cell; empty while it is unknown.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
@@ -291,22 +291,8 @@ func printScenario(out io.Writer, name string) error {
 		}
 		data = e.Data
 	}
-	if _, err := out.Write(data); err != nil {
+	if _, err := output.Plain(out).Write(data); err != nil {
 		return fmt.Errorf("printing the scenario: %w", err)
 	}
 	return nil
-}
-
-// terminalOf is how text is shown on an output; false means that it is no terminal.
-// NO_COLOR and TERM=dumb are respected.
-func terminalOf(out io.Writer) (report.Style, bool) {
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return report.Style{}, false
-	}
-	columns, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		columns = 0
-	}
-	return report.Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: columns}, true
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
@@ -28,11 +29,11 @@ const (
 const preparing = "reading the trace and working out the bound"
 
 func newProgress(out io.Writer) *progress {
-	style, ok := terminalOf(out)
+	style, ok := output.StyleOf(out)
 	if !ok {
 		return nil
 	}
-	return &progress{out: out, width: style.Width}
+	return &progress{out: output.Plain(out), width: style.Width}
 }
 
 // show draws the line, if it is time to.

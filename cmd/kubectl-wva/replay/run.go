@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -40,7 +41,7 @@ func (j *job) run(ctx context.Context) error {
 	if len(j.tuned) > 0 {
 		return j.tune(ctx)
 	}
-	style, terminal := terminalOf(j.out)
+	style, terminal := output.StyleOf(j.out)
 	chart := terminal && j.output == outputs[0]
 	done := j.perform(ctx, j.page != nil || chart)
 	if done.err != nil {
@@ -144,7 +145,7 @@ func (j *job) title() string {
 
 // writeJSON writes a list.
 func (j *job) writeJSON(results any) error {
-	encoder := json.NewEncoder(j.out)
+	encoder := json.NewEncoder(output.Plain(j.out))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(results); err != nil {

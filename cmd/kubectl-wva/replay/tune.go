@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
@@ -86,7 +87,7 @@ func (j *job) tune(ctx context.Context) error {
 	if j.output == "json" {
 		return j.writeJSON(listed(cases, reports))
 	}
-	style, _ := terminalOf(j.out)
+	style, _ := output.StyleOf(j.out)
 	for i := range reports {
 		fronts := reports[i].Fronts(&cases[i])
 		lines := []string{style.Title(fmt.Sprintf("%s, start-up %s, seeds: %d", j.title(), report.Duration(cases[i].Startup), j.seeds))}

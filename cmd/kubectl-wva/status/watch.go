@@ -184,9 +184,7 @@ func (f *follower) row(r Row) error {
 
 func (f *follower) line(cells []string) error {
 	for i, cell := range cells {
-		if cell == "" {
-			cell = "-"
-		}
+		cell = output.Cell(cell)
 		if i < len(cells)-1 {
 			cell = fmt.Sprintf("%-*s  ", f.widths[i], cell)
 		}

@@ -363,7 +363,7 @@ var rules = map[string]struct {
 	},
 	"a tolerance is a fraction": {
 		refused:  base + "behavior: {scaleUp: {tolerance: 10}}",
-		message:  `tolerance must be a fraction of at least 0 and below 1: write "0.1" for ten per cent`,
+		message:  `tolerance must be a fraction of at least 0 and below 1, without an exponent: write "0.1" for ten per cent`,
 		accepted: base + "behavior: {scaleUp: {tolerance: 0}}",
 	},
 	"a tolerance is below one": {
@@ -385,6 +385,46 @@ var rules = map[string]struct {
 		refused:  base + "behavior: {scaleDown: {tolerance: 0.1}}",
 		message:  "spec.behavior.scaleDown.tolerance",
 		accepted: base + "behavior: {scaleDown: {tolerance: '0.1'}}",
+	},
+	"a tolerance has no exponent, which may take seconds to compare": {
+		refused:  base + "behavior: {scaleDown: {tolerance: '1e-2000000000'}}",
+		message:  "tolerance must be a fraction of at least 0 and below 1, without an exponent",
+		accepted: base + "behavior: {scaleDown: {tolerance: '0.01'}}",
+	},
+	"no ESC in the model": {
+		refused:  "scaleTargetRef: {name: x}\n" + `modelID: "llama\e[2Jx"`,
+		message:  "modelID must have no control characters",
+		accepted: "scaleTargetRef: {name: x}\nmodelID: meta-llama/Llama-3.1-8B-Instruct (latest) größe=8B",
+	},
+	"no line break in the model": {
+		refused:  "scaleTargetRef: {name: x}\n" + `modelID: "llama\nREADY"`,
+		message:  "modelID must have no control characters",
+		accepted: "scaleTargetRef: {name: x}\nmodelID: llama ready",
+	},
+	"nothing that turns the direction of writing": {
+		refused:  "scaleTargetRef: {name: x}\n" + `modelID: "llama\u202Egpj"`,
+		message:  "modelID must have no control characters and no invisible ones",
+		accepted: "scaleTargetRef: {name: x}\nmodelID: لاما",
+	},
+	"no control character in the accelerator": {
+		refused:  base + `accelerator: "H100\a"`,
+		message:  "accelerator must have no control characters",
+		accepted: base + "accelerator: NVIDIA H100 80GB",
+	},
+	"no control character in the class": {
+		refused:  base + `sloClassRef: {name: "gold\0"}`,
+		message:  "the name of the service class must have no control characters",
+		accepted: base + "sloClassRef: {name: gold}",
+	},
+	"no control character in the key": {
+		refused:  base + `sloClassRef: {name: gold, key: "a\tb"}`,
+		message:  "the key must have no control characters",
+		accepted: base + "sloClassRef: {name: gold, key: a b}",
+	},
+	"no control character in the target": {
+		refused:  "modelID: m\n" + `scaleTargetRef: {name: "a\u200b"}`,
+		message:  "the target's name must have no control characters",
+		accepted: "modelID: m\nscaleTargetRef: {name: a}",
 	},
 	"a misspelt field is named": {
 		refused:  base + "maxReplica: 3",

@@ -56,6 +56,7 @@ type VariantAutoscalingSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Cf}\\\\p{Zl}\\\\p{Zp}]')",message="modelID must have no control characters and no invisible ones"
 	ModelID string `json:"modelID"`
 
 	// AlsoServes are further names by which clients ask the same servers: LoRA adapters and
@@ -75,6 +76,7 @@ type VariantAutoscalingSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^.+-[A-Za-z0-9_-]+-[1-9][0-9]*$')",message="variantID must have the form {modelID}-{accelerator}-{acceleratorCount}, such as meta/llama-3.1-8b-H100-1: correct it, or leave variantID out"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Cf}\\\\p{Zl}\\\\p{Zp}]')",message="variantID must have no control characters and no invisible ones"
 	VariantID string `json:"variantID,omitempty"`
 
 	// Accelerator is the type of device that one replica runs on, such as H100.
@@ -84,6 +86,7 @@ type VariantAutoscalingSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Cf}\\\\p{Zl}\\\\p{Zp}]')",message="accelerator must have no control characters and no invisible ones"
 	Accelerator string `json:"accelerator,omitempty"`
 
 	// AcceleratorCount is the number of devices of one replica. It is used in the
@@ -196,6 +199,7 @@ type ScaleTargetReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Cf}\\\\p{Zl}\\\\p{Zp}]')",message="the target's name must have no control characters and no invisible ones"
 	Name string `json:"name"`
 }
 
@@ -205,6 +209,7 @@ type SLOClassReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Cf}\\\\p{Zl}\\\\p{Zp}]')",message="the name of the service class must have no control characters and no invisible ones"
 	Name string `json:"name"`
 
 	// Key is the entry of the class that counts. Without it the entry for the model
@@ -212,6 +217,7 @@ type SLOClassReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Cf}\\\\p{Zl}\\\\p{Zp}]')",message="the key must have no control characters and no invisible ones"
 	Key string `json:"key,omitempty"`
 }
 
@@ -300,7 +306,7 @@ type Behavior struct {
 
 // ScalingRules limit the speed of changes in one direction.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.tolerance) || (isQuantity(string(self.tolerance)) && quantity(string(self.tolerance)).compareTo(quantity('0')) >= 0 && quantity(string(self.tolerance)).isLessThan(quantity('1')))",message="tolerance must be a fraction of at least 0 and below 1: write \"0.1\" for ten per cent",fieldPath=".tolerance"
+// +kubebuilder:validation:XValidation:rule="!has(self.tolerance) || (string(self.tolerance).matches('^([0-9]{1,9}([.][0-9]{0,9})?|[.][0-9]{1,9})[num]?$') && isQuantity(string(self.tolerance)) && quantity(string(self.tolerance)).compareTo(quantity('0')) >= 0 && quantity(string(self.tolerance)).isLessThan(quantity('1')))",message="tolerance must be a fraction of at least 0 and below 1, without an exponent: write \"0.1\" for ten per cent",fieldPath=".tolerance"
 type ScalingRules struct {
 	// StabilizationWindowSeconds is how far back recommendations count: the
 	// smallest of them on the way up, the largest on the way down.
