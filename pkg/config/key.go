@@ -50,6 +50,14 @@ type Key struct {
 	locates bool
 	// file is set where a value is the path of a file that must be there.
 	file bool
+	// off is set where an empty value turns something off that the default turns on.
+	off bool
+}
+
+// emptyCounts reports whether an empty value that was given means something: it turns off what the
+// default, or a place of lower precedence, turns on. An address cannot be turned off.
+func (k Key) emptyCounts() bool {
+	return k.off || k.Default == "" && (k.Kind == KindList || k.Kind == KindText && !k.address)
 }
 
 // Flag is the name of the setting's flag, without dashes in front.
@@ -156,7 +164,7 @@ func programKeys() []Key {
 		static("WEBHOOK_CERT_KEY", "tls.key", "File name of the key of the webhooks' certificate.",
 			text(func(c *Config) *string { return &c.Webhook.CertKey })),
 		static("WEBHOOK_CERT_SECRET", "workload-variant-autoscaler-webhook-cert", "Secret, mounted at WEBHOOK_CERT_PATH, in which the manager keeps its own certificate. Leave it empty if another program keeps the certificate, such as cert-manager.",
-			text(func(c *Config) *string { return &c.Webhook.CertSecret })),
+			text(func(c *Config) *string { return &c.Webhook.CertSecret })).offWhenEmpty(),
 		static("WEBHOOK_SERVICE_NAME", "workload-variant-autoscaler-webhook", "Service by which the API server calls the webhooks.",
 			text(func(c *Config) *string { return &c.Webhook.Service })),
 		static("WEBHOOK_CONFIGURATION_NAME", "workload-variant-autoscaler-webhooks", "ValidatingWebhookConfiguration for LlamaStackDistribution objects, which gets the CA of the certificate.",
@@ -294,6 +302,11 @@ func (k Key) alias(flag string) Key {
 
 func (k Key) ofFile() Key {
 	k.file = true
+	return k
+}
+
+func (k Key) offWhenEmpty() Key {
+	k.off = true
 	return k
 }
 

@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,15 @@ func TestLoadDefaults(t *testing.T) {
 	assert.Equal(t, "0", got.Serving.MetricsBindAddress)
 	assert.Equal(t, ":8081", got.Serving.HealthProbeBindAddress)
 	assert.Equal(t, decision.DefaultPolicy(), got.Policy(), "without configuration the policy is the default one")
+}
+
+// offWhenEmpty are the settings that mean something when they are empty: none, or all.
+var offWhenEmpty = []string{
+	"PROMETHEUS_BEARER_TOKEN", "PROMETHEUS_TOKEN_PATH", "PROMETHEUS_CA_CERT_PATH", "PROMETHEUS_CLIENT_CERT_PATH",
+	"PROMETHEUS_CLIENT_KEY_PATH", "PROMETHEUS_SERVER_NAME", "PROMETHEUS_MATCHERS", "POD_METRICS_TOKEN_PATH",
+	"POD_METRICS_CA_CERT_PATH", "POD_METRICS_SERVER_NAME", "GATEWAY_METRICS_URLS", "EPP_METRIC_READER_BEARER_TOKEN",
+	"GATEWAY_METRICS_TOKEN_PATH", "GATEWAY_METRICS_CA_CERT_PATH", "METRICS_CERT_PATH", "WEBHOOK_HOST",
+	"WEBHOOK_CERT_SECRET", "WATCH_NAMESPACE", "CONTROLLER_INSTANCE", "POD_NAME",
 }
 
 func TestAnEmptyValueIsNotGiven(t *testing.T) {
@@ -217,6 +227,35 @@ func TestEverySettingTakesEffectFromEveryPlace(t *testing.T) {
 			assert.Empty(t, got.Warnings)
 			for j := i + 1; j < len(places); j++ {
 				assert.Equal(t, test.want, test.seen(given(i, j)), "%s: the %s counts before the %s", key.Name, place.name, places[j].name)
+			}
+		}
+	}
+}
+
+// An empty value that somebody gave counts where it means something, and nowhere else: templates
+// render empty values for what nobody gave.
+func TestAnEmptyValueCountsWhereItMeansSomething(t *testing.T) {
+	for _, key := range config.Keys() {
+		counts := slices.Contains(offWhenEmpty, key.Name)
+		// Flags are given by hand, and two settings cannot be in the ConfigMap that they locate.
+		for strong := 1; strong < len(places) && key.Name != "POD_NAMESPACE" && key.Name != "CONFIG_MAP_NAME"; strong++ {
+			for weak := strong + 1; weak < len(places); weak++ {
+				if strong == 3 && weak == 4 {
+					continue // the file does not count beside a config.yaml of the ConfigMap
+				}
+				from := config.Sources{Flags: map[string]string{}, Lookup: environment(nil), Map: map[string]string{}}
+				if key.Name != "PROMETHEUS_BASE_URL" {
+					from.Flags["prometheus-base-url"] = "https://p"
+				}
+				places[weak].put(&from, key, values[key.Name].value)
+				places[strong].put(&from, key, "")
+				got, err := config.Load(from)
+				require.NoError(t, err, "%s from the %s", key.Name, places[strong].name)
+				if counts {
+					assert.Empty(t, values[key.Name].seen(got), "%s: empty from the %s, over the %s", key.Name, places[strong].name, places[weak].name)
+				} else {
+					assert.Equal(t, values[key.Name].want, values[key.Name].seen(got), "%s: empty from the %s, over the %s", key.Name, places[strong].name, places[weak].name)
+				}
 			}
 		}
 	}

@@ -38,8 +38,11 @@ type level struct {
 	// names are the names of a key there.
 	names func(Key) []string
 	value func(name string) string
-	given func(name string) bool
+	// has reports whether the name is there at all, with an empty value too.
+	has   func(name string) bool
 	place func(name string) string
+	// strict is set for flags, where an empty value is given by hand and never by a template.
+	strict bool
 	// listed are all names that are there; nil where there are others than settings.
 	listed []string
 	// ours is set for the ConfigMap, which cannot say where it is itself.
@@ -84,41 +87,44 @@ func doubled(entries, file map[string]string, mapName string) (warnings []string
 
 func (s Sources) flags() level {
 	return level{
-		names: Key.flags,
-		value: func(name string) string { return s.Flags[name] },
-		given: func(name string) bool { _, ok := s.Flags[name]; return ok },
-		place: func(name string) string { return "flag --" + name },
+		names:  Key.flags,
+		value:  func(name string) string { return s.Flags[name] },
+		has:    func(name string) bool { _, ok := s.Flags[name]; return ok },
+		place:  func(name string) string { return "flag --" + name },
+		strict: true,
 	}
 }
 
-// environment are variables. Empty ones count as not given, because templates often
-// render them. The space around a value does not count, here as in a ConfigMap: a Secret
+// environment are variables. The space around a value does not count, here as in a ConfigMap: a Secret
 // that was made from a file has a line break at its end.
 func (s Sources) environment() level {
-	value := func(name string) string {
-		if s.Lookup != nil {
-			if text, ok := s.Lookup(name); ok {
-				return strings.TrimSpace(text)
-			}
-		}
-		return ""
+	lookup := s.Lookup
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
 	}
 	return level{
-		names: Key.variables, value: value,
-		given: func(name string) bool { return value(name) != "" },
+		names: Key.variables,
+		value: func(name string) string { text, _ := lookup(name); return strings.TrimSpace(text) },
+		has:   func(name string) bool { _, ok := lookup(name); return ok },
 		place: func(name string) string { return "environment variable " + name },
 	}
 }
 
 // from is a map of settings by their names in the environment.
 func from(values map[string]string, where string, ours bool) level {
-	value := func(name string) string { return strings.TrimSpace(values[name]) }
 	return level{
-		names: Key.variables, ours: ours, value: value,
-		given:  func(name string) bool { return value(name) != "" },
+		names: Key.variables, ours: ours,
+		value:  func(name string) string { return strings.TrimSpace(values[name]) },
+		has:    func(name string) bool { _, ok := values[name]; return ok },
 		place:  func(name string) string { return name + " in " + where },
 		listed: slices.Sorted(maps.Keys(values)),
 	}
+}
+
+// given reports whether the level has a value for a key under one of its names. Templates often render
+// empty values, so that one counts only where the key means something by it.
+func (l level) given(key Key, name string) bool {
+	return l.has(name) && (l.strict || l.value(name) != "" || key.emptyCounts())
 }
 
 // places is the level as it counts for the settings alone that say where the ConfigMap is.
@@ -148,7 +154,7 @@ func find(key Key, levels []level) found {
 			continue
 		}
 		for _, name := range l.names(key) {
-			if l.given(name) {
+			if l.given(key, name) {
 				return found{l.value(name), l.place(name), i}
 			}
 		}
@@ -172,7 +178,7 @@ func remarks(levels []level) (warnings []string) {
 		known[idle.Name] = true
 		for _, l := range levels {
 			for _, name := range l.names(Key{Name: idle.Name}) {
-				if l.given(name) {
+				if l.given(Key{Name: idle.Name}, name) {
 					warnings = append(warnings, fmt.Sprintf("%s has no effect: %s", l.place(name), idle.Why))
 				}
 			}
@@ -197,7 +203,7 @@ func hidden(key Key, levels []level) (warnings []string) {
 	}
 	for _, l := range levels {
 		for _, name := range l.names(key) {
-			if l.ours && l.given(name) && !key.same(l.value(name), counts.value) {
+			if l.ours && l.given(key, name) && !key.same(l.value(name), counts.value) {
 				warnings = append(warnings, fmt.Sprintf("%s has no effect, because %s counts: remove one of them", l.place(name), counts.place))
 			}
 		}
@@ -210,7 +216,7 @@ func (l level) remark(key Key) (warnings []string) {
 	first := ""
 	for _, name := range l.names(key) {
 		switch {
-		case !l.given(name):
+		case !l.given(key, name):
 		case l.ours && key.locates:
 			warnings = append(warnings, l.place(name)+" has no effect, because it says where that ConfigMap is: give it as a flag or in the environment")
 		case first == "":
@@ -278,7 +284,7 @@ func AsFile(data map[string]string) ([]byte, error) {
 func (c Config) File() ([]byte, error) {
 	values := map[string]string{}
 	for _, key := range Keys() {
-		if given := c.inForce[key.Name]; given.level >= 0 && given.value != "" && !key.Secret {
+		if given := c.inForce[key.Name]; given.level >= 0 && (given.value != "" || key.emptyCounts()) && !key.Secret {
 			values[key.Name] = given.value
 		}
 	}
