@@ -30,9 +30,9 @@
 # llm-d. This one does not, and says so where DEPLOY_PROMETHEUS, DEPLOY_PROMETHEUS_ADAPTER or
 # DEPLOY_LLM_D is true.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-chart=charts/workload-variant-autoscaler
+# The folder stays that of the caller, whose files are named from there.
+chart=$(dirname "$(dirname "${BASH_SOURCE[0]}")")/charts/workload-variant-autoscaler
 command=(helm upgrade --install "${WVA_RELEASE_NAME:-workload-variant-autoscaler}" "$chart"
 	--namespace "${WVA_NS:-workload-variant-autoscaler-system}" --create-namespace --take-ownership)
 

@@ -50,6 +50,27 @@ func TestTheInstallerIsTheCommandThatItPrints(t *testing.T) {
 	assert.Equal(t, "helm", printed[0])
 }
 
+// Whoever calls it from another folder names files from there.
+func TestFilesAreThoseOfTheCallersFolder(t *testing.T) {
+	script, err := filepath.Abs(installer)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "mine.yaml"), nil, 0o600))
+	command := exec.CommandContext(t.Context(), "bash", script, "--values", "more.yaml")
+	command.Dir = folder
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "DRY_RUN=true", "VALUES_FILE=mine.yaml"}
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, string(out))
+	words := strings.Fields(string(out))
+	for i, word := range words {
+		if word == "--values" {
+			assert.Contains(t, []string{"mine.yaml", "more.yaml"}, words[i+1])
+		}
+	}
+	chart := words[slices.IndexFunc(words, func(word string) bool { return strings.HasSuffix(word, "/charts/workload-variant-autoscaler") })]
+	assert.FileExists(t, filepath.Join(chart, "Chart.yaml"), "the chart is found from every folder")
+}
+
 // TestEveryVariableOfTheInstallerBecomesAValue sets each of those that its header names.
 func TestEveryVariableOfTheInstallerBecomesAValue(t *testing.T) {
 	text, err := os.ReadFile(installer)
@@ -58,7 +79,7 @@ func TestEveryVariableOfTheInstallerBecomesAValue(t *testing.T) {
 	authority := filepath.Join(t.TempDir(), "ca.crt")
 	require.NoError(t, os.WriteFile(authority, []byte("-----BEGIN CERTIFICATE-----"), 0o600))
 	given := map[string]string{
-		"WVA_NS": "ns", "WVA_RELEASE_NAME": "blue", "ENVIRONMENT": "openshift", "VALUES_FILE": "charts/workload-variant-autoscaler/values-llm-d.yaml",
+		"WVA_NS": "ns", "WVA_RELEASE_NAME": "blue", "ENVIRONMENT": "openshift", "VALUES_FILE": "../../charts/workload-variant-autoscaler/values-llm-d.yaml",
 		"WVA_IMAGE_REPO": "mirror/manager", "WVA_IMAGE_TAG": "9", "WVA_IMAGE_PULL_POLICY": "Never", "CONTROLLER_INSTANCE": "7", "NAMESPACE_SCOPED": "false",
 		"PROMETHEUS_URL": "https://thanos:9091", "PROMETHEUS_CA_CERT_FILE": authority, "SKIP_TLS_VERIFY": "true", "MONITORING_NAMESPACE": "m",
 		"ENABLE_SCALE_TO_ZERO": "true", "WVA_LOG_LEVEL": "4", "WVA_RECONCILE_INTERVAL": "30s", "WVA_METRICS_SECURE": "false",
@@ -84,7 +105,7 @@ func TestEveryVariableOfTheInstallerBecomesAValue(t *testing.T) {
 		case "--set-file":
 			options.FileValues = append(options.FileValues, printed[i+1])
 		case "--values":
-			options.ValueFiles = append(options.ValueFiles, filepath.Join("../..", printed[i+1]))
+			options.ValueFiles = append(options.ValueFiles, printed[i+1])
 		}
 	}
 	merged, err := options.MergeValues(nil)

@@ -39,3 +39,48 @@ func TestOpenShiftTakesTheServiceMonitors(t *testing.T) {
 		}
 	}
 }
+
+// The restricted security context constraint of OpenShift refuses a user from outside the namespace's range.
+func TestTheUserOfThePods(t *testing.T) {
+	for file, want := range map[string]any{"values.yaml": int64(65532), "values-openshift.yaml": nil, "values-llm-d.yaml": nil} {
+		given := chartutil.MergeTables(values{"scheduler": values{"enabled": true}, "controller": values{"enabled": true}}, valuesFile(t, filepath.Join(chartDir, file)))
+		rendered := render(t, release{name: plainName, namespace: plainNamespace, values: given})
+		for _, name := range []string{plainName + "-controller-manager", "variant-scheduler"} {
+			user, _, err := unstructured.NestedFieldNoCopy(rendered.get(t, "Deployment", name).Object, "spec", "template", "spec", "securityContext", "runAsUser")
+			require.NoError(t, err)
+			assert.Equal(t, want, user, "%s: %s", file, name)
+		}
+	}
+}
+
+// An upgrade that reuses the values of an older release gives the chart's own user.
+func TestOpenShiftChoosesTheUserWhereHelmSeesIt(t *testing.T) {
+	rendered := render(t, release{name: plainName, namespace: plainNamespace, cluster: []string{"security.openshift.io/v1"}})
+	_, given, err := unstructured.NestedFieldNoCopy(rendered.get(t, "Deployment", plainName+"-controller-manager").Object, "spec", "template", "spec", "securityContext", "runAsUser")
+	require.NoError(t, err)
+	assert.False(t, given)
+}
+
+// Both programs reach DNS and the API server, and the manager what else is named.
+func TestTheEgressThatIsNamed(t *testing.T) {
+	rule := map[string]any{"to": []any{map[string]any{"namespaceSelector": map[string]any{}}}, "ports": []any{map[string]any{"port": int64(9090)}}}
+	rendered := render(t, release{name: plainName, namespace: plainNamespace, values: values{
+		"networkPolicy": values{"enabled": true, "egress": []any{rule}}, "scheduler": values{"enabled": true},
+	}})
+	for name, rules := range map[string]int{plainName + "-controller-manager": 2, "variant-scheduler": 1} {
+		policy := rendered.get(t, "NetworkPolicy", name).Object
+		types, _, err := unstructured.NestedStringSlice(policy, "spec", "policyTypes")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"Ingress", "Egress"}, types, name)
+		egress, _, err := unstructured.NestedSlice(policy, "spec", "egress")
+		require.NoError(t, err)
+		require.Len(t, egress, rules, name)
+		assert.Equal(t, []any{
+			map[string]any{"port": int64(53), "protocol": "UDP"}, map[string]any{"port": int64(53), "protocol": "TCP"},
+			map[string]any{"port": int64(443), "protocol": "TCP"}, map[string]any{"port": int64(6443), "protocol": "TCP"},
+		}, egress[0].(map[string]any)["ports"], name)
+		if rules > 1 {
+			assert.Equal(t, rule, egress[1], name)
+		}
+	}
+}

@@ -30,6 +30,7 @@ var effects = map[string]struct {
 	given  values
 }{
 	"fullnameOverride":                                  {change: "green"},
+	"runAsUser":                                         {change: 1000},
 	"commonLabels":                                      {change: values{"example.com/team": "serving"}},
 	"wva.image.digest":                                  {change: "sha256:" + strings.Repeat("a", 64)},
 	"scheduler.image.digest":                            {change: "sha256:" + strings.Repeat("a", 64)},
@@ -154,6 +155,7 @@ var effects = map[string]struct {
 	"scheduler.extraArgs":                               {change: []any{"--logging-format=json"}},
 	"scheduler.podDisruptionBudget.enabled":             {change: false},
 	"networkPolicy.enabled":                             {change: true},
+	"networkPolicy.egress":                              {change: []any{values{"to": []any{values{"podSelector": values{}}}}}, given: nested("networkPolicy.enabled", true)},
 	"networkPolicy.metricsFrom":                         {change: []any{values{"podSelector": values{}}}, given: nested("networkPolicy.enabled", true)},
 	"alerts.enabled":                                    {change: true},
 	"alerts.labels":                                     {change: values{"release": "monitoring"}, given: nested("alerts.enabled", true)},

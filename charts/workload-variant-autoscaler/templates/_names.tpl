@@ -211,6 +211,9 @@ capabilities:
 {{/* Who a pod of ours runs as: nobody. */}}
 {{- define "wva.podSecurity" -}}
 runAsNonRoot: true
+{{- if and .Values.runAsUser (not (.Capabilities.APIVersions.Has "security.openshift.io/v1")) }}
+runAsUser: {{ int64 .Values.runAsUser }}
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}
