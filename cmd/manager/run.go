@@ -210,7 +210,7 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 	if err != nil {
 		return knowledge{}, err
 	}
-	scaler, err := scale.New(withTimeout(mgr.GetConfig(), c), mgr.GetRESTMapper())
+	scaler, err := scale.New(withTimeout(mgr.GetConfig(), c))
 	if err != nil {
 		return knowledge{}, err
 	}

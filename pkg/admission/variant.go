@@ -26,7 +26,7 @@ type Cluster interface {
 	// Around is what there is beside an object, without Scalable.
 	Around(ctx context.Context, v *v1alpha1.VariantAutoscaling) (review.Surroundings, error)
 	// Scalable reports whether objects of a kind can be scaled, if that is known.
-	Scalable(gvk schema.GroupVersionKind) (scalable, known bool)
+	Scalable(ctx context.Context, gvk schema.GroupVersionKind) (scalable, known bool)
 }
 
 // VariantConfigurations are where the webhook of VariantAutoscaling is named.
@@ -121,7 +121,7 @@ func (w *variants) review(ctx context.Context, v *v1alpha1.VariantAutoscaling, o
 		log.FromContext(ctx).Error(err, "The object is admitted unchecked, because the cluster could not be read")
 		return admission.Warnings{"nobody looked at what else is on the target: the autoscaler cannot read the cluster"}, nil
 	}
-	around.Scalable = w.cluster.Scalable
+	around.Scalable = func(gvk schema.GroupVersionKind) (bool, bool) { return w.cluster.Scalable(ctx, gvk) }
 	errs, warnings := of(around)
 	return warnings, errors.Join(errs...)
 }

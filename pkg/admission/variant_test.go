@@ -33,7 +33,7 @@ func (n neighbourhood) Around(context.Context, *v1alpha1.VariantAutoscaling) (re
 	return review.Surroundings{Variants: n.variants}, n.err
 }
 
-func (neighbourhood) Scalable(gvk schema.GroupVersionKind) (bool, bool) {
+func (neighbourhood) Scalable(_ context.Context, gvk schema.GroupVersionKind) (bool, bool) {
 	return gvk.Kind != "DaemonSet", true
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,5 +104,29 @@ func TestTargetsThatAreTooManyToReadAtOnce(t *testing.T) {
 			}
 		}
 		assert.Empty(t, unread)
+	})
+}
+
+// Whoever has a thousand objects delays others by one read, not by a thousand.
+func TestLiveReadsAreSharedBetweenNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := finderOf(t, &ownKind{takes: 100 * time.Millisecond})
+		var variants []*variant
+		for i := range 2000 {
+			v := onKind(fmt.Sprint("many-", i), fmt.Sprint("many-", i))
+			v.key.Namespace = "greedy"
+			variants = append(variants, v)
+		}
+		for i := range 3 {
+			variants = append(variants, onKind(fmt.Sprint("few-", i), fmt.Sprint("few-", i)))
+		}
+		few := variants[2000:]
+		for range 3 {
+			f.findLive(t.Context(), slices.Clone(variants))
+			for _, v := range few {
+				assert.NotNil(t, v.target.scale, "%s is read in every round", v.key.Name)
+				v.target.scale = nil
+			}
+		}
 	})
 }

@@ -192,13 +192,15 @@ type liveRead struct {
 	tried int
 }
 
-// findLive reads the targets of all other kinds from the API server, those first that waited
-// longest: where it is too slow for all, it is not always the same ones that nobody reads.
+// findLive reads the targets of all other kinds from the API server, in turns between their
+// namespaces, and within one those first that waited longest: where it is too slow for all, it is
+// neither always the same ones that nobody reads, nor those of whoever has fewer.
 func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	f.looks++
 	slices.SortStableFunc(variants, func(a, b *variant) int { return cmp.Compare(f.last[a.key].tried, f.last[b.key].tried) })
+	inTurns(variants)
 	errs, last := make([]error, len(variants)), make([]liveRead, len(variants))
 	sideBySide(len(variants), func(i int) {
 		v := variants[i]
@@ -218,6 +220,16 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 		}
 		f.last[v.key] = liveRead{v.target.ref, v.target.scale, last[i].tried}
 	}
+}
+
+// inTurns orders variants so that the first of each namespace comes before the second of any.
+func inTurns(variants []*variant) {
+	turn, turns := map[string]int{}, make(map[*variant]int, len(variants))
+	for _, v := range variants {
+		turns[v] = turn[v.key.Namespace]
+		turn[v.key.Namespace]++
+	}
+	slices.SortStableFunc(variants, func(a, b *variant) int { return cmp.Compare(turns[a], turns[b]) })
 }
 
 // explainLive says what an error of a live read means. One that may pass leaves what

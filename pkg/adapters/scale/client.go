@@ -2,8 +2,9 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,57 +26,56 @@ const attempts = 5
 // Client reads and writes scale subresources. It is safe for concurrent use.
 type Client struct {
 	scales scale.ScalesGetter
-	mapper apimeta.RESTMapper
-	served discovery.ServerResourcesInterface
+	kinds  *kinds
 }
 
-// New returns a client that finds resources through the mapper, which is expected to
-// look again for kinds that it does not know yet.
-func New(cfg *rest.Config, mapper apimeta.RESTMapper) (*Client, error) {
+// scalableTimeout bounds the look for a kind that a webhook asks for.
+const scalableTimeout = 2 * time.Second
+
+// New returns a client for the API server of the configuration.
+func New(cfg *rest.Config) (*Client, error) {
 	served, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the discovery of scale subresources: %w", err)
 	}
-	scales, err := scale.NewForConfig(rest.CopyConfig(cfg), mapper, dynamic.LegacyAPIPathResolverFunc,
-		scale.NewDiscoveryScaleKindResolver(served))
+	known := newKinds(served)
+	scales, err := scale.NewForConfig(rest.CopyConfig(cfg), known, dynamic.LegacyAPIPathResolverFunc, known)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the scale client: %w", err)
 	}
-	return &Client{scales: scales, mapper: mapper, served: served}, nil
+	return &Client{scales: scales, kinds: known}, nil
 }
 
 // Read returns the scale of a target as it is in the API server now.
 func (c *Client) Read(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference) (*autoscalingv1.Scale, error) {
 	t := target{namespace: namespace, ref: ref}
-	resource, err := c.resource(t)
+	kind, err := c.kind(ctx, t, c.kinds.find)
 	if err != nil {
 		return nil, err
 	}
-	read, err := c.get(ctx, t, resource.GroupResource())
-	// Permissions come before existence: what may not be read may not even be there.
-	if err != nil && !c.scalable(resource) {
+	read, err := c.get(ctx, t, kind.resource.GroupResource())
+	if err == nil {
+		return read, nil
+	}
+	// The kind may have changed since: its CRD gains a scale subresource, or goes.
+	kind, again := c.kind(ctx, t, c.kinds.anew)
+	var unscalable *NotScalableError
+	switch {
+	case errors.As(again, &unscalable):
+		return nil, again
+	case again == nil && kind.scale.Empty():
 		return nil, &NotScalableError{target: t, why: "its kind has no scale subresource; choose a target that has one"}
 	}
-	return read, err
-}
-
-// scalable reports whether the kind has a scale subresource, as far as is known.
-func (c *Client) scalable(resource schema.GroupVersionResource) bool {
-	list, err := c.served.ServerResourcesForGroupVersion(resource.GroupVersion().String())
-	if err != nil {
-		return true
-	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource+"/scale" })
+	return nil, err
 }
 
 // Scalable reports whether objects of a kind can be scaled; known is false where the API
 // server does not serve the kind, which may come later, or does not answer.
-func (c *Client) Scalable(gvk schema.GroupVersionKind) (scalable, known bool) {
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == apimeta.RESTScopeNameNamespace && c.scalable(mapping.Resource), true
+func (c *Client) Scalable(ctx context.Context, gvk schema.GroupVersionKind) (scalable, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, scalableTimeout)
+	defer cancel()
+	kind, err := c.kinds.find(ctx, gvk)
+	return err == nil && kind.namespaced && !kind.scale.Empty(), err == nil
 }
 
 // Write asks for the replicas under the UID and the resource version of the scale
@@ -87,11 +87,11 @@ func (c *Client) Scalable(gvk schema.GroupVersionKind) (scalable, known bool) {
 // most likely this very write arrived, and its answer did not.
 func (c *Client) Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
 	t := target{namespace: namespace, ref: ref}
-	versioned, err := c.resource(t)
+	kind, err := c.kind(ctx, t, c.kinds.find)
 	if err != nil {
 		return nil, err
 	}
-	resource, base := versioned.GroupResource(), read
+	resource, base := kind.resource.GroupResource(), read
 	for range attempts {
 		written, err := c.update(ctx, t, resource, base, replicas)
 		if !apierrors.IsConflict(err) {
@@ -131,20 +131,20 @@ func (c *Client) update(ctx context.Context, t target, resource schema.GroupReso
 	}, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 }
 
-// resource finds the resource of the target's kind.
-func (c *Client) resource(t target) (schema.GroupVersionResource, error) {
+// kind is what the API server serves of the target's kind, as one of the ways to find it tells.
+func (c *Client) kind(ctx context.Context, t target, find func(context.Context, schema.GroupVersionKind) (served, error)) (served, error) {
 	gv, err := schema.ParseGroupVersion(t.ref.APIVersion)
 	if err != nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("%s: apiVersion %q is not of the form group/version: %w", t, t.ref.APIVersion, err)
+		return served{}, fmt.Errorf("%s: apiVersion %q is not of the form group/version: %w", t, t.ref.APIVersion, err)
 	}
-	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: t.ref.Kind}, gv.Version)
+	kind, err := find(ctx, gv.WithKind(t.ref.Kind))
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return schema.GroupVersionResource{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
+		return served{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
 	case err != nil:
-		return schema.GroupVersionResource{}, fmt.Errorf("%s: finding its resource: %w", t, settings.Steady(err))
-	case mapping.Scope.Name() != apimeta.RESTScopeNameNamespace:
-		return schema.GroupVersionResource{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
+		return served{}, fmt.Errorf("%s: finding its resource: %w", t, settings.Steady(err))
+	case !kind.namespaced:
+		return served{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
 	}
-	return mapping.Resource, nil
+	return kind, nil
 }

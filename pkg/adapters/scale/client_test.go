@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,16 +15,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-var (
-	deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	server      = autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "server"}
-)
+var server = autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "server"}
 
 // asked is an API server with one Deployment, of which each update first meets what is given.
 func asked(t *testing.T, meets func(api *autoscalingv1.Scale, wanted int32) error) (*Client, *autoscalingv1.Scale) {
 	t.Helper()
-	mapper := apimeta.NewDefaultRESTMapper(nil)
-	mapper.Add(deployments, apimeta.RESTScopeNamespace)
 	stored := &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "models", Name: "server", UID: "uid", ResourceVersion: "1"},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: 3},
@@ -43,7 +37,7 @@ func asked(t *testing.T, meets func(api *autoscalingv1.Scale, wanted int32) erro
 		stored.Spec.Replicas, stored.ResourceVersion = wanted.Spec.Replicas, stored.ResourceVersion+"+"
 		return true, stored.DeepCopy(), nil
 	})
-	return &Client{scales: scales, mapper: mapper}, stored
+	return &Client{scales: scales, kinds: kindsOf(t)}, stored
 }
 
 func conflict() error {

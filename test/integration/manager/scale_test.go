@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/scale"
 )
@@ -34,11 +33,7 @@ func asManager(t *testing.T) *rest.Config {
 
 func scaler(t *testing.T, config *rest.Config) *scale.Client {
 	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	require.NoError(t, err)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	require.NoError(t, err)
-	client, err := scale.New(config, mapper)
+	client, err := scale.New(config)
 	require.NoError(t, err)
 	return client
 }
