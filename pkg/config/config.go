@@ -269,6 +269,6 @@ func (d Dynamic) IdleOf(key decision.ModelKey) decision.Idle {
 
 // Promise is what was promised to the clients of one model. References are those of
 // the model's variants that name a service class, in an order that does not change.
-func (d Dynamic) Promise(modelID string, references []ClassReference) decision.Promise {
-	return d.ServiceClasses.promise(modelID, references)
+func (d Dynamic) Promise(model decision.ModelKey, references []ClassReference) decision.Promise {
+	return d.ServiceClasses.in(model.Namespace).promise(model.ID, references)
 }

@@ -69,6 +69,10 @@ func (c ServiceClasses) named(modelID string, r ClassReference) decision.Promise
 		}
 	}
 	unknown := noPromise
+	if slices.Contains(c.closed, strings.ToLower(r.Class)) {
+		unknown.Problem = fmt.Sprintf("variant %s names service class %q, which is not for its namespace: %s", r.Variant, r.Class, c.known())
+		return unknown
+	}
 	if !c.isConfigMap(r.Class) {
 		unknown.Problem = fmt.Sprintf("variant %s names service class %q, which does not exist: %s", r.Variant, r.Class, c.known())
 		return unknown

@@ -62,15 +62,15 @@ func TestPromise(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, test.want, settings.Promise(test.model, test.references))
+			assert.Equal(t, test.want, settings.Promise(decision.ModelKey{Namespace: "chat", ID: test.model}, test.references))
 		})
 	}
 }
 
 func TestPromiseWithoutServiceClasses(t *testing.T) {
 	var settings config.Dynamic
-	assert.Equal(t, decision.Promise{Priority: decision.LeastPriority}, settings.Promise("m", nil))
-	got := settings.Promise("m", []config.ClassReference{{Variant: "a", Class: "premium"}})
+	assert.Equal(t, decision.Promise{Priority: decision.LeastPriority}, settings.Promise(decision.ModelKey{Namespace: "chat", ID: "m"}, nil))
+	got := settings.Promise(decision.ModelKey{Namespace: "chat", ID: "m"}, []config.ClassReference{{Variant: "a", Class: "premium"}})
 	assert.Equal(t, `variant a names service class "premium", which does not exist: there are no service classes`, got.Problem)
 }
 
@@ -81,6 +81,51 @@ func TestManyClassesAreNotAllNamed(t *testing.T) {
 	}
 	classes, _, err := config.ParseServiceClasses("classes", data)
 	require.NoError(t, err)
-	got := config.Dynamic{ServiceClasses: classes}.Promise("m", []config.ClassReference{{Variant: "v", Class: "x"}})
+	got := config.Dynamic{ServiceClasses: classes}.Promise(decision.ModelKey{Namespace: "chat", ID: "m"}, []config.ClassReference{{Variant: "v", Class: "x"}})
 	assert.Contains(t, got.Problem, "there are a, b, c, d, e, 2 more")
+}
+
+// A class that names namespaces is for their objects alone: whoever may write objects elsewhere cannot
+// claim its priority, by its name, by the model, or by the ConfigMap.
+func TestAClassOfOtherNamespaces(t *testing.T) {
+	classes, warnings, err := config.ParseServiceClasses("classes", map[string]string{
+		"gold.yaml": "{name: Gold, priority: 1, namespaces: [search, chat, chat], data: [{model: m, slo-ttft: 500}]}",
+		"all.yaml":  "{name: All, priority: 50, data: [{model: m, slo-ttft: 900}]}",
+	})
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+	settings := config.Dynamic{ServiceClasses: classes}
+	gold := decision.Promise{Class: "Gold", Priority: 1, SLO: capacity.SLO{TTFT: 500}}
+	all := decision.Promise{Class: "All", Priority: 50, SLO: capacity.SLO{TTFT: 900}}
+	refused := decision.Promise{Priority: decision.LeastPriority, Problem: `variant a names service class "gold", which is not for its namespace: there are All`}
+	noEntry := decision.Promise{Priority: decision.LeastPriority, Problem: `variant a names entry "gold" of ConfigMap classes, which holds no service class: there are All`}
+	for name, c := range map[string]struct {
+		reference   *config.ClassReference
+		inside, out decision.Promise
+	}{
+		"by the model":              {nil, gold, all},
+		"by its name":               {&config.ClassReference{Variant: "a", Class: "gold"}, gold, refused},
+		"by an entry":               {&config.ClassReference{Variant: "a", Class: "classes", Key: "gold"}, gold, noEntry},
+		"by the ConfigMap":          {&config.ClassReference{Variant: "a", Class: "classes"}, gold, all},
+		"a class that is for all":   {&config.ClassReference{Variant: "a", Class: "All"}, all, all},
+		"by a key in another class": {&config.ClassReference{Variant: "a", Class: "gold", Key: "m"}, gold, refused},
+	} {
+		var references []config.ClassReference
+		if c.reference != nil {
+			references = append(references, *c.reference)
+		}
+		for _, namespace := range []string{"chat", "search"} {
+			assert.Equal(t, c.inside, settings.Promise(decision.ModelKey{Namespace: namespace, ID: "m"}, references), "%s in %s", name, namespace)
+		}
+		assert.Equal(t, c.out, settings.Promise(decision.ModelKey{Namespace: "elsewhere", ID: "m"}, references), name)
+	}
+}
+
+func TestNamespacesOfAClassThatAreNone(t *testing.T) {
+	for _, text := range []string{"[]", "chat", "[1]", "[Chat]", "[chat, '']", "{chat: true}"} {
+		_, _, err := config.ParseServiceClasses("classes", map[string]string{"gold": "{name: Gold, priority: 1, namespaces: " + text + ", data: [{model: m, slo-ttft: 500}]}"})
+		require.ErrorContains(t, err, "list the names of the namespaces whose objects may have the class, or leave it out for all", text)
+	}
+	_, _, err := config.ParseServiceClasses("classes", map[string]string{"gold": "[{name: Gold, priority: 1, namespaces: [a], model: m, slo-ttft: 500}, {name: Gold, priority: 1, model: n, slo-ttft: 500}]"})
+	require.ErrorContains(t, err, "has another priority, weight or list of namespaces")
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
@@ -21,6 +23,8 @@ type ServiceClasses struct {
 	Classes []ServiceClass
 	// configMap is the name of the ConfigMap that they came from.
 	configMap string
+	// closed are the names of classes that are not for the namespace that is asked about.
+	closed []string
 }
 
 // ServiceClass is one class of clients.
@@ -36,6 +40,25 @@ type ServiceClass struct {
 	Weight float64
 	// Targets are the promised latencies by model.
 	Targets map[string]capacity.SLO
+	// Namespaces are those whose objects may have the class; empty for all.
+	Namespaces []string
+}
+
+// in are the classes that objects of a namespace may have.
+func (c ServiceClasses) in(namespace string) ServiceClasses {
+	closed := func(class ServiceClass) bool {
+		return len(class.Namespaces) > 0 && !slices.Contains(class.Namespaces, namespace)
+	}
+	all := c.Classes
+	c.Classes = nil
+	for _, class := range all {
+		if closed(class) {
+			c.closed = append(c.closed, strings.ToLower(class.Name))
+			continue
+		}
+		c.Classes = append(c.Classes, class)
+	}
+	return c
 }
 
 // ParseServiceClasses reads the data of the ConfigMap of service classes. Each value is
@@ -46,7 +69,8 @@ type ServiceClass struct {
 // In a list a class may also name one model and its latencies beside its name and
 // priority; it then comes up once for each of its models. A weight, above 0 and at most
 // 100, may say that its models count more, or less, than others of their priority when
-// devices are scarce. A priority outside of its range is the least one. The warnings
+// devices are scarce. Namespaces may list those whose objects may have the class; a class without
+// them is for all. A priority outside of its range is the least one. The warnings
 // name that, and what has no effect. On an error nothing of the data is usable.
 func ParseServiceClasses(configMap string, data map[string]string) (ServiceClasses, []string, error) {
 	classes := ServiceClasses{configMap: configMap}
@@ -107,8 +131,8 @@ func (r *classReader) add(f fields, entry string) {
 		r.classes, r.first[folded] = append(r.classes, class), class
 	case !single || !other.single || other.Entry != entry:
 		f.wrong("service class %q is in %s already: give one of them another name", class.Name, other.place)
-	case other.Priority != class.Priority || other.Weight != class.Weight:
-		f.wrong("service class %q has another priority or weight than in %s: give it the same ones", class.Name, other.place)
+	case other.Priority != class.Priority || other.Weight != class.Weight || !slices.Equal(other.Namespaces, class.Namespaces):
+		f.wrong("service class %q has another priority, weight or list of namespaces than in %s: give it the same ones", class.Name, other.place)
 	default:
 		for model, slo := range class.Targets {
 			if _, twice := other.Targets[model]; twice {
@@ -131,7 +155,7 @@ func (f fields) classes() []fields {
 
 // singleClass is a class with one of its models.
 func (f fields) singleClass() ServiceClass {
-	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Weight: f.weight(), Targets: map[string]capacity.SLO{}}
+	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Weight: f.weight(), Targets: map[string]capacity.SLO{}, Namespaces: f.namespaces()}
 	if class.Name == "" {
 		f.wrong("name is missing: name the service class")
 	}
@@ -153,7 +177,7 @@ func (f fields) target() (model string, slo capacity.SLO) {
 }
 
 func (f fields) class() ServiceClass {
-	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Weight: f.weight(), Targets: map[string]capacity.SLO{}}
+	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Weight: f.weight(), Targets: map[string]capacity.SLO{}, Namespaces: f.namespaces()}
 	if class.Name == "" {
 		f.wrong("name is missing: name the service class")
 	}
@@ -205,6 +229,28 @@ func (f fields) weight() float64 {
 		return 0
 	}
 	return *given
+}
+
+// namespaces are those whose objects may have the class. One that lists none at all would be for nobody.
+func (f fields) namespaces() []string {
+	value, given := f.take("namespaces")
+	if !given {
+		return nil
+	}
+	list, ok := value.([]any)
+	var names []string
+	for _, item := range list {
+		name, text := item.(string)
+		if ok = ok && text && len(validation.IsDNS1123Label(name)) == 0; ok {
+			names = append(names, name)
+		}
+	}
+	if !ok || len(names) == 0 {
+		f.wrong("namespaces is %v: list the names of the namespaces whose objects may have the class, or leave it out for all", value)
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // firstToken is the time to the first token, under either of its names.

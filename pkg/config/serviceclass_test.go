@@ -8,6 +8,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // publishedList has the layout of the configuration guide.
@@ -157,7 +158,7 @@ func TestParseServiceClassesErrors(t *testing.T) {
 		"two classes of one name": {map[string]string{"a": "{name: Premium, priority: 1, data: []}", "b": "{name: premium, priority: 2, data: []}"},
 			[]string{`entry "b": service class "premium" is in entry "a" already: give one of them another name`}},
 		"a class of two priorities": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-itl: 5}, {name: a, model: n, priority: 2, slo-itl: 5}]"},
-			[]string{`entry "a", item[1]: service class "a" has another priority or weight than in entry "a", item[0]: give it the same ones`}},
+			[]string{`entry "a", item[1]: service class "a" has another priority, weight or list of namespaces than in entry "a", item[0]: give it the same ones`}},
 		"a model twice in one class": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-itl: 5}, {name: A, model: m, priority: 1, slo-itl: 6}]"},
 			[]string{`entry "a", item[1]: model "m" is listed twice in service class "A": remove one`}},
 		"one class in both forms": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-itl: 5}, {name: A, priority: 1, data: []}]"},
@@ -191,7 +192,7 @@ func FuzzParseServiceClasses(f *testing.F) {
 			return
 		}
 		for _, references := range [][]config.ClassReference{nil, {{Class: class}, {Class: "A", Key: model}}} {
-			promise := config.Dynamic{ServiceClasses: classes}.Promise(model, references)
+			promise := config.Dynamic{ServiceClasses: classes}.Promise(decision.ModelKey{Namespace: "chat", ID: model}, references)
 			assert.True(t, promise.Priority >= 1 && promise.Priority <= 100, "%d", promise.Priority)
 			assert.True(t, promise.SLO.TTFT >= 0 && promise.SLO.ITL >= 0)
 			assert.True(t, promise.Problem == "" || promise.SLO == capacity.SLO{})

@@ -199,7 +199,7 @@ func (seen *observation) promise(settings *config.Dynamic, variants []*variant, 
 	}
 	for model, named := range references {
 		here := settings.In(own[model.Namespace])
-		seen.policy.Promises[model], seen.policy.IdleByModel[model] = settings.Promise(model.ID, named), here.IdleOf(model)
+		seen.policy.Promises[model], seen.policy.IdleByModel[model] = settings.Promise(model, named), here.IdleOf(model)
 		if len(own) > 0 {
 			seen.policy.SaturationByModel[model] = here.SaturationOf(model)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // Target is a scale target. Versions of its kind do not matter.
@@ -106,7 +107,7 @@ func Object(v *v1alpha1.VariantAutoscaling, around Surroundings) (errs []error, 
 	}
 	if ref := v.Spec.SLOClassRef; ref != nil && around.Classes != nil {
 		known := config.Dynamic{ServiceClasses: *around.Classes}
-		if p := known.Promise(v.Spec.ModelID, []config.ClassReference{{Variant: v.Name, Class: ref.Name, Key: ref.Key}}); p.Problem != "" {
+		if p := known.Promise(decision.ModelKey{Namespace: v.Namespace, ID: v.Spec.ModelID}, []config.ClassReference{{Variant: v.Name, Class: ref.Name, Key: ref.Key}}); p.Problem != "" {
 			warnings = append(warnings, "spec.sloClassRef: "+p.Problem)
 		}
 	}

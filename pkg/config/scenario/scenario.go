@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -245,7 +246,7 @@ func (a *assembly) promise(at string, in *model) (decision.Promise, error) {
 			references = append(references, config.ClassReference{Variant: in.Variants[i].Name, Class: r.Name, Key: r.Key})
 		}
 	}
-	promise := a.settings.Promise(in.ID, references)
+	promise := a.settings.Promise(decision.ModelKey{Namespace: cmp.Or(in.Namespace, defaultNamespace), ID: in.ID}, references)
 	switch {
 	case promise.SLO != capacity.SLO{}:
 		return promise, nil
