@@ -42,7 +42,7 @@ func TestToggles(t *testing.T) {
 		},
 		"victims are left to Kubernetes": {
 			values: nested("wva.chooseVictims", false),
-			fewer:  []string{"ClusterRole " + plainName + "-victims", "ClusterRoleBinding " + plainName + "-victims"},
+			fewer:  []string{"ClusterRole " + plainName + "-victims", "ClusterRoleBinding " + plainName + "-victims", "ValidatingAdmissionPolicy " + plainName + "-victims", "ValidatingAdmissionPolicyBinding " + plainName + "-victims"},
 		},
 		"namespaces with a say of their own": {
 			values: nested("wva.namespaceConfig", true),

@@ -7,6 +7,13 @@ Kubernetes itself and no others, and these checks say nothing then.
 {{- end -}}
 
 {{/*
+Whether the cluster has ValidatingAdmissionPolicies in their final version.
+*/}}
+{{- define "wva.policies" -}}
+{{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}true{{ end -}}
+{{- end -}}
+
+{{/*
 Stops where the cluster does not know a kind: a list of the root context, the value that
 asks for it, the kind with its group and version, and who brings it.
 */}}
