@@ -70,7 +70,7 @@ func TestConfigMapsThatAreFollowed(t *testing.T) {
 		"service classes": {
 			name: "service-classes-config",
 			good: map[string]string{"a": "{name: A, priority: 3, data: [{model: llama, slo-ttft: 700}]}"}, bad: map[string]string{"a": "{priority: 3, data: []}"},
-			seen:   func(d *config.Dynamic) any { return d.Promise("llama", nil) },
+			seen:   func(d *config.Dynamic) any { return d.Promise(decision.ModelKey{ID: "llama"}, nil) },
 			before: decision.Promise{Priority: 100}, after: decision.Promise{Class: "A", Priority: 3, SLO: capacity.SLO{TTFT: 700}},
 			complaint: "name is missing",
 		},
