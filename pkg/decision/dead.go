@@ -15,43 +15,58 @@ const (
 	deadWindows = 3
 	// clientPatience is the same where some are in service: OpenAI's clients give up after it.
 	clientPatience = 10 * time.Minute
+	// cacheStands is how much the used share of a cache may change in which nothing happens.
+	cacheStands = 0.01
 	// mostNamed is how many replicas a text names.
 	mostNamed = 3
 )
 
-// Stuck is a replica whose requests wait since so long without anything happening to them, and
-// whether some are in service there.
+// Stuck is a replica whose requests wait since so long without anything happening to them,
+// whether some are in service there, and the used share of its cache since then.
 type Stuck struct {
 	Name    string
 	Since   time.Time
 	Running bool
+	KVUse   float64
 }
 
 // stuckOf are the replicas of the variant whose requests wait while nothing happens to them, since
 // when that is known.
 func (r *round) stuckOf(m *model, v *variant) (stuck []Stuck) {
-	before := make(map[string]time.Time, len(v.old.Stuck))
+	before := make(map[string]Stuck, len(v.old.Stuck))
 	for _, s := range v.old.Stuck {
-		before[s.Name] = s.Since
+		before[s.Name] = s
 	}
 	for i := range v.in.Replicas {
-		if p := &v.in.Replicas[i]; r.stands(m, v, p) {
-			stuck = append(stuck, Stuck{p.Name, r.since(before[p.Name]), p.Running.Value > 0})
+		p := &v.in.Replicas[i]
+		if !r.stands(m, v, p) {
+			continue
 		}
+		// SGLang counts no request as running while it reads the first prompt of many tokens, which
+		// fills its cache.
+		since, used := before[p.Name], r.value(p.KVUse)
+		if math.Abs(used-since.KVUse) > cacheStands {
+			since = Stuck{KVUse: used}
+		}
+		stuck = append(stuck, Stuck{p.Name, r.since(since.Since), p.Running.Value > 0, since.KVUse})
 	}
 	return stuck
 }
 
 // stands reports whether requests wait in the replica and nothing happened to any within the
 // metrics window: none was completed, none got a token, and either none is in service, or none
-// came, and while clients wait more than chance would have been completed.
+// came, and while clients wait more than chance would have been completed. A server that never
+// completed any may not show how many it did (SGLang does not).
 func (r *round) stands(m *model, v *variant, p *Replica) bool {
-	if !r.fresh(p.Served, p.Running, p.Waiting) || p.Served.Value > 0 || p.Waiting.Value == 0 || r.fledgling(p) ||
+	if !r.fresh(p.Running, p.Waiting) || p.Served.Value > 0 || p.Waiting.Value == 0 || r.fledgling(p) ||
 		r.age(p.TTFT) == ageFresh || r.age(p.ITL) == ageFresh {
 		return false
 	}
-	if p.Running.Value == 0 {
+	if p.Running.Value == 0 && (!p.Served.Present || r.fresh(p.Served)) {
 		return true
+	}
+	if !r.fresh(p.Served) {
+		return false
 	}
 	if came := p.InFlightGrowth.Value * r.policy.Window.Seconds(); r.ageSigned(p.InFlightGrowth) != ageFresh || came >= 1 {
 		return false

@@ -47,6 +47,7 @@ func (r *round) see(m *model) {
 		v.odd = r.judgeOdd(m, v)
 		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(m, v)
 	}
+	r.askedAgain(m)
 	r.trustAlone(m)
 	m.load = m.loadOfAll()
 	r.disbelieveGateway(m)

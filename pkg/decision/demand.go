@@ -236,9 +236,12 @@ func (r *round) certain(m *model) (rate capacity.Rate, known bool) {
 	for _, v := range m.variants {
 		fresh := 0
 		for i := range v.in.Replicas {
-			if p := &v.in.Replicas[i]; r.age(p.Served) == ageFresh && r.ageSigned(p.InFlightGrowth) == ageFresh {
+			switch p := &v.in.Replicas[i]; {
+			case r.age(p.Served) == ageFresh && r.ageSigned(p.InFlightGrowth) == ageFresh:
 				fresh++
 				rate += capacity.Rate(p.Served.Value + p.InFlightGrowth.Value)
+			case v.load.dead > 0 && v.load.of[i] == dead:
+				fresh++ // It is known to do nothing, though it may not show how much.
 			}
 		}
 		known = known || fresh > 0

@@ -48,6 +48,7 @@
 //	leastMissing          share     C  of what arrives that one of two counts must miss to be a part: headroom covers less
 //	deadWindows           windows   C  for which nothing may happen to requests that wait before nobody is taken to serve them
 //	clientPatience        time      P  the same where some are in service: OpenAI's clients wait for so long
+//	cacheStands           share     C  that the used share of a cache changes at most while nothing happens: any small one
 //	mostNamed             replicas  C  that a text names
 //	middle                share     P  of a metrics window that has passed where its means are those of a straight line
 //	leastKVUse            share     C  least cache use that tells how many requests fit

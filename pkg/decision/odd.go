@@ -31,6 +31,8 @@ type Odd struct {
 	Pace float64
 	// Since is when it was first seen so. For a metrics window it may be chance.
 	Since time.Time
+	// Load is what arrived for the model before that, in requests per second; 0 where nobody knows.
+	Load capacity.Rate
 }
 
 // share is what it serves, as a share of what one of the others does.
@@ -117,7 +119,7 @@ func (r *round) judgeOdd(m *model, v *variant) odd {
 	var names []string
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		now := Odd{Name: p.Name, Since: r.snapshot.Time}
+		now := Odd{Name: p.Name, Since: r.snapshot.Time, Load: m.usual()}
 		before, was := v.old.odd(p.Name)
 		limit := wrongPace
 		if was {
@@ -154,6 +156,66 @@ func (r *round) judgeOdd(m *model, v *variant) odd {
 	}
 	return found
 }
+
+// usual is what arrived for the model until now; 0 where nobody knows.
+func (m *model) usual() capacity.Rate {
+	f := &m.old.Forecast
+	if !f.Known() {
+		return 0
+	}
+	mean, _ := f.Moments()
+	return capacity.Rate(mean / f.Worth(m.old.Tokens.Shape))
+}
+
+// askedAgain takes out of the counts what was asked again of replicas that give no answers: whoever gets
+// none asks once more, and they answer at once. As much of theirs is new as one of the others gets, or as
+// is left of what arrived before.
+func (r *round) askedAgain(m *model) {
+	var others, most, before float64
+	for _, v := range m.variants {
+		for i := range v.in.Replicas {
+			if served := r.value(v.in.Replicas[i].Served); v.saysNothing(i) {
+				before = max(before, float64(v.odd.of[i].Load))
+			} else {
+				others, most = others+served, max(most, served)
+			}
+		}
+	}
+	if before == 0 {
+		return
+	}
+	atMost := max(most, before-others)
+	var steady, recent float64
+	for _, v := range m.variants {
+		found := *v.in
+		found.Replicas = slices.Clone(found.Replicas)
+		for i := range found.Replicas {
+			if p := &found.Replicas[i]; v.saysNothing(i) {
+				steady += p.Served.cut(atMost)
+				recent += p.Recent.cut(atMost)
+			}
+		}
+		v.in = &found
+	}
+	found := *m.in
+	found.Arrival.cut(found.Arrival.Value - steady)
+	found.Recent.cut(found.Recent.Value - recent)
+	m.in = &found
+}
+
+// cut leaves no more than so much of a sample, and returns what it takes.
+func (s *Sample) cut(most float64) float64 {
+	most = max(0, most)
+	if !(s.Value > most) {
+		return 0
+	}
+	taken := s.Value - most
+	s.Value = most
+	return taken
+}
+
+// saysNothing reports whether the replica of that index gives no answers.
+func (v *variant) saysNothing(i int) bool { return v.odd.at(i) && v.odd.of[i].Pace == 0 }
 
 // odd is what is remembered of a replica that was unlike the others.
 func (m *VariantMemory) odd(name string) (Odd, bool) {

@@ -108,6 +108,37 @@ func TestAReplicaThatSaysNothingTakesNoOther(t *testing.T) {
 	}
 }
 
+// Whoever gets no answer asks again, and a replica that answers at once counts that many times. It asks for
+// no others: they serve each request once.
+func TestWhatIsAskedAgainBuysNoOthers(t *testing.T) {
+	for _, way := range ways {
+		for _, gateway := range []bool{false, true} {
+			for _, n := range []int{4, 6} {
+				t.Run(fmt.Sprintf("%s, gateway %v, 1 of %d", way, gateway, n), func(t *testing.T) {
+					f, web := oddFleet(n, way, 0.6)
+					m := f.models[0]
+					m.direct = !gateway
+					f.run(calm + 30*time.Minute)
+					before, writes := web.replicas, len(f.writes)
+					empty, load := web.pods[0], m.arrivals
+					seen := empty.done
+					empty.hollow = true
+					m.arrivals = func(t time.Duration) float64 {
+						unanswered := empty.done - seen
+						seen = empty.done
+						return load(t) + 0.95*unanswered
+					}
+					for f.elapsed() < calm+2*time.Hour {
+						f.step()
+						require.LessOrEqual(t, web.replicas, 2*before, "%v", f.writes[writes:])
+						require.GreaterOrEqual(t, web.healthy(), before-1, "%v", f.writes[writes:])
+					}
+				})
+			}
+		}
+	}
+}
+
 // Whichever replicas of a fleet become odd, and how: what is asked for is never more than the healthy ones
 // need for all of the load, with the odd ones beside them, and those that are healthy go on to suffice.
 func TestOddReplicasAtRandom(t *testing.T) {
