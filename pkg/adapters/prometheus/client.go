@@ -43,6 +43,7 @@ type Client struct {
 	api     v1.API
 	address string
 	timeout time.Duration
+	limits  limits
 	// ends are those of the buckets of both latencies that can be promised.
 	ends [2]latencyEnds
 }
@@ -62,12 +63,12 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
-	plain := &http.Client{Transport: wholeAnswers{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	plain := &http.Client{Transport: wholeAnswers{boundedAnswers{transport, defaultLimits}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
 	}
-	c := &Client{api: v1.NewAPI(client), address: settings.Location(address.String()), timeout: o.Timeout}
+	c := &Client{api: v1.NewAPI(client), address: settings.Location(address.String()), timeout: o.Timeout, limits: defaultLimits}
 	if o.Matchers != "" {
 		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + o.Matchers + "}")
 		if err != nil {

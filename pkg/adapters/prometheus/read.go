@@ -30,6 +30,7 @@ import (
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	ctx = c.limits.bounded(ctx)
 	q := newBuilder(window, lookback)
 	copied, copiedErr := c.instant(ctx, q.copied(), at)
 	if copiedErr == nil {

@@ -1,0 +1,84 @@
+package prometheus
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// padded is an empty answer of so many bytes.
+func padded(size int) io.Reader {
+	const head, tail = `{"status":"success","data":{"resultType":"vector","result":[`, `]}}`
+	return io.MultiReader(strings.NewReader(head), strings.NewReader(strings.Repeat(" ", size-len(head)-len(tail))), strings.NewReader(tail))
+}
+
+// pages answers with a body of so many bytes, and counts what is read.
+type pages struct {
+	size int
+	read atomic.Int64
+}
+
+func (p *pages) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: &countedBody{io.NopCloser(padded(p.size)), p}}, nil
+}
+
+type countedBody struct {
+	io.ReadCloser
+	pages *pages
+}
+
+func (c *countedBody) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.pages.read.Add(int64(n))
+	return n, err
+}
+
+// limitedClient is a client of pages with limits of its own: 1 MiB an answer, 4 MiB a reading.
+func limitedClient(t *testing.T, from *pages) *Client {
+	t.Helper()
+	small := limits{answer: 1 << 20, reading: 4 << 20}
+	client, err := api.NewClient(api.Config{Address: "http://prometheus", Client: &http.Client{Transport: wholeAnswers{boundedAnswers{from, small}}}})
+	require.NoError(t, err)
+	return &Client{api: v1.NewAPI(client), address: "http://prometheus", timeout: time.Minute, limits: small}
+}
+
+func TestAnAnswerIsBounded(t *testing.T) {
+	_, err := limitedClient(t, &pages{size: 1 << 20}).Queues(t.Context(), start)
+	require.NoError(t, err)
+	_, err = limitedClient(t, &pages{size: 1<<20 + 1}).Queues(t.Context(), start)
+	require.ErrorContains(t, err, "prometheus http://prometheus: query for the gateway queue: the answer is larger than 1 MiB")
+	assert.ErrorContains(t, err, "sample_limit", "it says what to do")
+	_, err = limitedClient(t, &pages{size: 1<<20 + 1}).Earlier(t.Context(), start)
+	assert.ErrorContains(t, err, "the answer is larger than 1 MiB")
+}
+
+// A reading takes no more than its share, however many of its answers are large, and says so of the
+// others. The next one begins anew.
+func TestAReadingIsBounded(t *testing.T) {
+	from := &pages{size: 1 << 20}
+	client := limitedClient(t, from)
+	for range 2 {
+		from.read.Store(0)
+		_, _, err := client.Read(t.Context(), start, window, lookback)
+		require.ErrorContains(t, err, "are together larger than 4 MiB")
+		assert.Greater(t, strings.Count(err.Error(), "query for the "), 10, "all but four answers")
+		assert.Less(t, from.read.Load(), int64(6<<20))
+	}
+	from.size = 100
+	_, _, err := client.Read(t.Context(), start, window, lookback)
+	assert.NoError(t, err)
+}
+
+func TestTheLimitsInUse(t *testing.T) {
+	client, err := New(options("https://prometheus"))
+	require.NoError(t, err)
+	assert.Equal(t, limits{answer: 64 << 20, reading: 128 << 20}, client.limits)
+}
