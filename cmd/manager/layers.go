@@ -28,37 +28,16 @@ func (l layered) Read(ctx context.Context, at time.Time, window, lookback time.D
 	return pods, laid(own, models, window/2), errors.Join(err, ownErr)
 }
 
-// laid are the models of both. Where one of the two says no namespace, and only one
-// model of that name can be meant, they are the same model by both names; but what others
-// count without a namespace may be of several, and does not get one here.
+// laid are the models of both, each by the name that it was shown under.
 func laid(own, others map[decision.ModelKey]decision.Model, late time.Duration) map[decision.ModelKey]decision.Model {
 	all := maps.Clone(others)
 	if all == nil {
 		all = map[decision.ModelKey]decision.Model{}
 	}
-	namespaces, otherNamespaces := byID(own), byID(others)
 	for key, model := range own {
-		ids, otherIDs := namespaces[key.ID], otherNamespaces[key.ID]
-		below := all[key]
-		if len(ids) == 1 && len(otherIDs) == 1 && (key.Namespace == "" || otherIDs[0] == "") {
-			other := decision.ModelKey{Namespace: otherIDs[0], ID: key.ID}
-			all[other] = over(others[other], model, other, late)
-			if key.Namespace == "" {
-				below = others[other]
-			}
-		}
-		all[key] = over(below, model, key, late)
+		all[key] = over(all[key], model, key, late)
 	}
 	return all
-}
-
-// byID are the namespaces of each model.
-func byID(models map[decision.ModelKey]decision.Model) map[string][]string {
-	namespaces := make(map[string][]string, len(models))
-	for key := range models {
-		namespaces[key.ID] = append(namespaces[key.ID], key.Namespace)
-	}
-	return namespaces
 }
 
 // over is a model with what gateways say of it themselves.

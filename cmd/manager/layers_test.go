@@ -72,22 +72,13 @@ func TestWhatGatewaysSayThemselvesCounts(t *testing.T) {
 			of(model(llama, known(9), known(8), known(7))), of(model(llama, after(known(1), 31*time.Second), after(known(2), 30*time.Second), after(known(3), 31*time.Second))),
 			of(model(llama, after(known(1), 31*time.Second), known(8), after(known(3), 31*time.Second))),
 		},
-		"Prometheus says no namespace": {
-			of(model(llama, known(9), unknown, unknown)), of(model(anonymous, known(1), known(2), unknown)),
-			// What it counts without a namespace may be of several.
-			of(model(llama, known(9), unknown, unknown), model(anonymous, known(9), known(2), unknown)),
-		},
-		"the gateway says no namespace": {
-			of(model(anonymous, known(9), unknown, unknown)), of(model(llama, known(1), known(2), unknown)),
-			of(model(llama, known(9), known(2), unknown), model(anonymous, known(9), known(2), unknown)),
+		"each counts under the name that it is shown under": {
+			of(model(llama, known(9), unknown, unknown), model(anonymous, unknown, known(5), unknown)), of(model(anonymous, known(1), known(2), unknown)),
+			of(model(llama, known(9), unknown, unknown), model(anonymous, known(1), known(5), unknown)),
 		},
 		"two models of one name are not mixed": {
 			of(model(llama, known(9), unknown, unknown)), of(model(elsewhere, known(1), known(2), unknown)),
 			of(model(llama, known(9), unknown, unknown), model(elsewhere, known(1), known(2), unknown)),
-		},
-		"which of two is meant is not known": {
-			of(model(anonymous, known(9), unknown, unknown)), of(model(llama, known(1), unknown, unknown), model(elsewhere, known(2), unknown, unknown)),
-			of(model(anonymous, known(9), unknown, unknown), model(llama, known(1), unknown, unknown), model(elsewhere, known(2), unknown, unknown)),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,8 +73,8 @@ func scraping(c config.Config) podmetrics.Options {
 		Scheme:   c.PodMetrics.Scheme,
 		Port:     c.PodMetrics.Port,
 		Interval: c.PodMetrics.ScrapeInterval,
-		Gateways: c.Gateway.MetricsURLs,
-		Gateway:  podmetrics.HTTP{Token: c.Gateway.Token, TokenFile: c.Gateway.TokenPath, CAFile: c.Gateway.CACertPath, InsecureSkipVerify: c.Gateway.InsecureSkipVerify},
+		Gateways: c.Gateway.MetricsURLs, GatewaysFor: c.Gateway.Namespaces,
+		Gateway: podmetrics.HTTP{Token: c.Gateway.Token, TokenFile: c.Gateway.TokenPath, CAFile: c.Gateway.CACertPath, InsecureSkipVerify: c.Gateway.InsecureSkipVerify},
 	}
 }
 

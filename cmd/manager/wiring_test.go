@@ -61,6 +61,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"POD_METRICS_SERVER_NAME":                  {"f", func(w *wired) { w.Pods.Pods.ServerName = "f" }},
 		"POD_METRICS_TLS_INSECURE_SKIP_VERIFY":     {"true", func(w *wired) { w.Pods.Pods.InsecureSkipVerify = true }},
 		"GATEWAY_METRICS_URLS":                     {"http://a/m,http://b/m", func(w *wired) { w.Pods.Gateways = []string{"http://a/m", "http://b/m"} }},
+		"GATEWAY_NAMESPACES":                       {"a,b", func(w *wired) { w.Pods.GatewaysFor = []string{"a", "b"} }},
 		"EPP_METRIC_READER_BEARER_TOKEN":           {"n", func(w *wired) { w.Pods.Gateway.Token = "n" }},
 		"GATEWAY_METRICS_TOKEN_PATH":               {"/g", func(w *wired) { w.Pods.Gateway.TokenFile = "/g" }},
 		"GATEWAY_METRICS_CA_CERT_PATH":             {"/h", func(w *wired) { w.Pods.Gateway.CAFile = "/h" }},

@@ -99,6 +99,9 @@ type Gateway struct {
 	// several pickers knows only its own queue; at the scrape interval, and every second
 	// while a model sleeps.
 	MetricsURLs []string
+	// Namespaces are those whose gateways count for the models of all namespaces; empty for those of
+	// the hosts in MetricsURLs. Trusted says which these are.
+	Namespaces []string
 	// Token is a bearer token; empty for that of TokenPath.
 	Token string
 	// TokenPath is the file of a bearer token, which is read again when it changes;

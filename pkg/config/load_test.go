@@ -45,7 +45,7 @@ func TestLoadDefaults(t *testing.T) {
 var offWhenEmpty = []string{
 	"PROMETHEUS_BEARER_TOKEN", "PROMETHEUS_TOKEN_PATH", "PROMETHEUS_CA_CERT_PATH", "PROMETHEUS_CLIENT_CERT_PATH",
 	"PROMETHEUS_CLIENT_KEY_PATH", "PROMETHEUS_SERVER_NAME", "PROMETHEUS_MATCHERS", "POD_METRICS_TOKEN_PATH",
-	"POD_METRICS_CA_CERT_PATH", "POD_METRICS_SERVER_NAME", "GATEWAY_METRICS_URLS", "EPP_METRIC_READER_BEARER_TOKEN",
+	"POD_METRICS_CA_CERT_PATH", "POD_METRICS_SERVER_NAME", "GATEWAY_METRICS_URLS", "GATEWAY_NAMESPACES", "EPP_METRIC_READER_BEARER_TOKEN",
 	"GATEWAY_METRICS_TOKEN_PATH", "GATEWAY_METRICS_CA_CERT_PATH", "METRICS_CERT_PATH", "WEBHOOK_HOST",
 	"WEBHOOK_CERT_SECRET", "WATCH_NAMESPACE", "CONTROLLER_INSTANCE", "POD_NAME",
 }
@@ -105,6 +105,7 @@ var values = map[string]struct {
 	"POD_METRICS_SERVER_NAME":                        {"vllm", func(c config.Config) any { return c.PodMetrics.ServerName }, "vllm"},
 	"POD_METRICS_TLS_INSECURE_SKIP_VERIFY":           {"true", func(c config.Config) any { return c.PodMetrics.InsecureSkipVerify }, true},
 	"GATEWAY_METRICS_URLS":                           {"http://epp:9090, https://other/page", func(c config.Config) any { return c.Gateway.MetricsURLs }, []string{"http://epp:9090/metrics", "https://other/page"}},
+	"GATEWAY_NAMESPACES":                             {"gateways, edge", func(c config.Config) any { return c.Gateway.Namespaces }, []string{"gateways", "edge"}},
 	"GATEWAY_METRICS_TOKEN_PATH":                     {"/epp/token", func(c config.Config) any { return c.Gateway.TokenPath }, "/epp/token"},
 	"GATEWAY_METRICS_CA_CERT_PATH":                   {"/epp/ca", func(c config.Config) any { return c.Gateway.CACertPath }, "/epp/ca"},
 	"GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY":       {"true", func(c config.Config) any { return c.Gateway.InsecureSkipVerify }, true},

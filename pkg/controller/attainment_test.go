@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,12 +115,12 @@ func TestAModelGetsItsOwnShare(t *testing.T) {
 	for _, key := range []decision.ModelKey{{Namespace: "a", ID: "own"}, {Namespace: "a", ID: "bare"}, {Namespace: "a", ID: "twice"}, {Namespace: "b", ID: "twice"}} {
 		models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
 	}
-	sorted, _ := join(models, nil, nil, map[decision.ModelKey]decision.Kept{
+	sorted, _ := join(models, hear(slices.Collect(maps.Values(models)), nil), nil, nil, map[decision.ModelKey]decision.Kept{
 		{Namespace: "a", ID: "own"}: kept(0.1, noon), {ID: "bare"}: kept(0.2, noon), {ID: "twice"}: kept(0.3, noon),
 	})
 	got := map[string]decision.Kept{}
 	for _, m := range sorted {
 		got[m.Namespace+"/"+m.ID] = m.Met
 	}
-	assert.Equal(t, map[string]decision.Kept{"a/own": kept(0.1, noon), "a/bare": kept(0.2, noon), "a/twice": {}, "b/twice": {}}, got)
+	assert.Equal(t, map[string]decision.Kept{"a/own": kept(0.1, noon), "a/bare": kept(0.2, noon), "a/twice": kept(0.3, noon), "b/twice": kept(0.3, noon)}, got)
 }

@@ -134,6 +134,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 			names:     f.Names,
 			scheduler: o.Config.Webhook.Scheduler,
 			startups:  newStartups(),
+			trusted:   o.Config.Gateway.Trusted(),
 		},
 		actor: &actor{
 			scaler:  o.Scaler,

@@ -8,132 +8,173 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
-// counted is what gateways count of each model, under the name that they give it.
-type counted[T any] struct {
-	models map[decision.ModelKey]T
-	names  map[string][]decision.ModelKey
+// hearing says what of the gateways' counts is for whom. What a gateway shows counts for the models
+// of the namespace that shows it. For those of other namespaces it counts where the administrator
+// trusts that namespace, or where the series say none: whoever may leave that out of what Prometheus
+// scrapes could as well write another one. Objects of other namespaces change nothing of that, but
+// those of the gateway's own.
+type hearing struct {
+	names
+	// trusted are the namespaces of gateways for all models, sorted.
+	trusted []string
+	// ours are all names in the namespaces of their models.
+	ours map[decision.ModelKey]bool
 }
 
-func countedBy[T any](models map[decision.ModelKey]T) counted[T] {
-	c := counted[T]{models: models, names: make(map[string][]decision.ModelKey, len(models))}
-	for key := range models {
-		c.names[key.ID] = append(c.names[key.ID], key)
+func hear(models []*decision.Model, trusted []string) hearing {
+	h := hearing{names: namesOf(models), trusted: trusted, ours: map[decision.ModelKey]bool{}}
+	for _, all := range h.of {
+		for _, name := range all {
+			h.ours[name] = true
+		}
 	}
-	return c
+	return h
 }
 
-// key is the name under which gateways count what is asked for by a name. The model's own
-// namespace comes first. A gateway may also say none, or that in which it runs itself: where
-// nobody else has the name, series without a namespace count for it, else those of the only
-// namespace that gateways show the name in. Nothing else is guessed.
-func (c counted[T]) key(of asked) (decision.ModelKey, bool) {
-	bare := decision.ModelKey{ID: of.name.ID}
-	_, own := c.models[of.name]
-	_, nameless := c.models[bare]
-	names := c.names[of.name.ID]
-	switch {
-	case own:
-		return of.name, true
-	case !of.alone:
-	case nameless:
-		return bare, true
-	case len(names) == 1:
-		return names[0], true
+// under are the names under which gateways count what is asked for by a name; none where they do
+// not. The model's own namespace comes first, then those that are trusted. What these show under a
+// name that a model has there is that one's alone. Series without a namespace come last: they may
+// be a second view of the same gateways.
+func under[T any](h hearing, name decision.ModelKey, shown map[decision.ModelKey]T) (all []decision.ModelKey) {
+	if _, own := shown[name]; own {
+		return []decision.ModelKey{name}
 	}
-	return decision.ModelKey{}, false
+	for _, namespace := range h.trusted {
+		there := decision.ModelKey{Namespace: namespace, ID: name.ID}
+		if _, found := shown[there]; found && !h.ours[there] {
+			all = append(all, there)
+		}
+	}
+	bare := decision.ModelKey{ID: name.ID}
+	if _, found := shown[bare]; found && len(all) == 0 {
+		all = append(all, bare)
+	}
+	return all
 }
 
-// gatewayCounts is what gateways count of each name.
-type gatewayCounts struct{ counted[decision.Model] }
-
-// under is what gateways count under the names of a model; nil where that is nothing. It is
-// doubtful where they count one of its names for who knows whom.
-func (c gatewayCounts) under(all []asked, ours map[decision.ModelKey]bool) (sum *decision.Model, doubtful bool) {
+// sum is what gateways count of a model under all of its names; nil where that is nothing. Others
+// are then the namespaces of gateways that show one of the names.
+func (h hearing) sum(model decision.ModelKey, gateways map[decision.ModelKey]decision.Model, showing map[string][]string) (sum *decision.Model, others []string) {
 	var parts []decision.Model
-	for _, of := range all {
-		if name, ok := c.key(of); ok {
-			parts = append(parts, c.models[name])
-		} else if slices.ContainsFunc(c.names[of.name.ID], func(name decision.ModelKey) bool { return !ours[name] }) {
-			doubtful = true
+	for _, name := range h.of[model] {
+		counts := under(h, name, gateways)
+		for _, at := range counts {
+			parts = append(parts, gateways[at])
+		}
+		if len(counts) == 0 {
+			others = append(others, showing[name.ID]...)
 		}
 	}
-	if len(parts) == 0 {
-		return nil, doubtful
+	if len(parts) > 0 {
+		g := together(parts)
+		return &g, nil
 	}
-	g := together(parts)
-	return &g, doubtful
+	slices.Sort(others)
+	return nil, slices.Compact(others)
 }
 
-// claimed are the names of all models in their own namespaces, and the namespaces in which
-// gateways count others.
-func claimed(all map[decision.ModelKey][]asked, gateways map[decision.ModelKey]decision.Model) (ours map[decision.ModelKey]bool, strange map[string]bool) {
-	ours, strange = map[decision.ModelKey]bool{}, map[string]bool{}
-	here := map[string]bool{}
-	for key, of := range all {
-		here[key.Namespace] = true
-		for _, a := range of {
-			ours[a.name] = true
-		}
-	}
+// unused are the names that gateways show and that no model of their namespace has: the namespaces
+// by name, and whether a namespace has such a name.
+func (h hearing) unused(gateways map[decision.ModelKey]decision.Model) (showing map[string][]string, in map[string]bool) {
+	showing, in = map[string][]string{}, map[string]bool{}
 	for name := range gateways {
-		if here[name.Namespace] && !ours[name] {
-			strange[name.Namespace] = true
+		if name.Namespace != "" && !h.ours[name] {
+			showing[name.ID] = append(showing[name.ID], name.Namespace)
+			in[name.Namespace] = true
 		}
 	}
-	return ours, strange
+	return showing, in
+}
+
+// odd is what gateways show and nobody can use.
+type odd struct {
+	// distrusted are, by model, the namespaces of the gateways that show it, where none of them is
+	// trusted to count for it and no other gateway does.
+	distrusted map[decision.ModelKey][]string
+	// strange are the models in whose namespace gateways count what no model has for a name.
+	strange []decision.ModelKey
 }
 
 // join gives each model what the gateways count under its names, how its load went on earlier days
-// and how its promise was kept, and sorts the models. Unclear are those of which gateways count
-// what may be somebody else's, or in whose namespace they count what no model has for a name.
-func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History, met map[decision.ModelKey]decision.Kept) (sorted []decision.Model, unclear []decision.ModelKey) {
-	all := namesOf(slices.Collect(maps.Values(models))).of
-	read, past, kept := gatewayCounts{countedBy(gateways)}, countedBy(history), countedBy(met)
-	ours, strange := claimed(all, gateways)
+// and how its promise was kept, and sorts the models.
+func join(models map[decision.ModelKey]*decision.Model, h hearing, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History, met map[decision.ModelKey]decision.Kept) (sorted []decision.Model, odd odd) {
+	showing, in := h.unused(gateways)
+	var servers hearing // They are not trusted to count for others.
+	odd.distrusted = map[decision.ModelKey][]string{}
 	sorted = make([]decision.Model, 0, len(models))
 	for _, key := range slices.SortedFunc(maps.Keys(models), byNamespace) {
 		m := models[key]
-		g, doubtful := read.under(all[key], ours)
+		g, others := h.sum(key, gateways, showing)
 		if g != nil {
 			m.Arrival, m.Recent, m.RecentSpan, m.Queue = g.Arrival, g.Recent, g.RecentSpan, g.Queue
 		}
-		if doubtful || strange[key.Namespace] {
-			unclear = append(unclear, key)
+		if len(others) > 0 {
+			odd.distrusted[key] = others
 		}
-		own := all[key][0]
-		if name, ok := past.key(own); ok {
-			m.History = history[name]
+		if in[key.Namespace] && !slices.Contains(h.trusted, key.Namespace) {
+			odd.strange = append(odd.strange, key)
 		}
-		if name, ok := kept.key(own); ok {
-			m.Met = met[name]
+		for _, at := range under(servers, key, history) {
+			m.History = history[at]
+		}
+		for _, at := range under(servers, key, met) {
+			m.Met = met[at]
 		}
 		sorted = append(sorted, *m)
 	}
-	return sorted, unclear
+	return sorted, odd
 }
 
 func byNamespace(a, b decision.ModelKey) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
 }
 
-// tellUnclear logs, once for each model, that gateways count requests and nobody can tell whether
-// they are for it.
-func (o *observer) tellUnclear(ctx context.Context, models map[decision.ModelKey]*decision.Model, unclear []decision.ModelKey) {
-	maps.DeleteFunc(o.unclear, func(key decision.ModelKey, _ bool) bool { return models[key] == nil })
-	unclear = slices.DeleteFunc(unclear, func(key decision.ModelKey) bool { return o.unclear[key] })
-	if len(unclear) == 0 {
-		return
+// warnOfGateways tells the variants of models that only gateways show which are not trusted to count
+// for them. Where those are is for the administrator to know, who reads the log.
+func warnOfGateways(variants []*variant, distrusted map[decision.ModelKey][]string) {
+	for _, v := range variants {
+		if len(distrusted[v.model()]) > 0 {
+			v.warn(v1alpha1.ReasonGatewayNotTrusted, "a gateway in another namespace shows this model and is not trusted to count its requests, so it is ignored: "+
+				"if it is the model's gateway, the administrator names its namespace, which the log of the manager has, in GATEWAY_NAMESPACES")
+		}
 	}
-	if o.unclear == nil {
-		o.unclear = map[decision.ModelKey]bool{}
+}
+
+// mostNamed is how many namespaces the log names of one model.
+const mostNamed = 3
+
+// tellOdd logs, once for each model, what gateways count and nobody can use.
+func (o *observer) tellOdd(ctx context.Context, models map[decision.ModelKey]*decision.Model, odd odd) {
+	log := klog.FromContext(ctx)
+	if fresh := o.toldStrange.fresh(models, odd.strange); len(fresh) > 0 {
+		log.Info("Gateways count requests under names that no model of their namespace has, so they are ignored: "+
+			"list further names of a model, such as those of adapters, in spec.alsoServes", "models", len(fresh), "firstNamespace", fresh[0].Namespace, "firstModelID", fresh[0].ID)
 	}
-	for _, key := range unclear {
-		o.unclear[key] = true
+	for _, key := range o.toldDistrust.fresh(models, slices.SortedFunc(maps.Keys(odd.distrusted), byNamespace)) {
+		gateways := odd.distrusted[key]
+		log.Info("Gateways in other namespaces show a model and are not trusted to count its requests, so they are ignored: "+
+			"name those namespaces of gateways in GATEWAY_NAMESPACES that are yours", "namespace", key.Namespace, "modelID", key.ID,
+			"gatewaysIn", len(gateways), "firstGatewaysIn", gateways[:min(len(gateways), mostNamed)])
 	}
-	klog.FromContext(ctx).Info("Gateways count requests that may be for these models, and nothing says so, so they are ignored: "+
-		"let each gateway name the namespace of its models, and list further names of a model, such as those of adapters, in spec.alsoServes", "models", len(unclear), "firstNamespace", unclear[0].Namespace, "firstModelID", unclear[0].ID)
+}
+
+// toldOf are the models of which something was told.
+type toldOf map[decision.ModelKey]bool
+
+// fresh are those of which it was not told yet. It is told again of a model that was gone.
+func (t *toldOf) fresh(models map[decision.ModelKey]*decision.Model, of []decision.ModelKey) []decision.ModelKey {
+	maps.DeleteFunc(*t, func(key decision.ModelKey, _ bool) bool { return models[key] == nil })
+	of = slices.DeleteFunc(of, func(key decision.ModelKey) bool { return (*t)[key] })
+	if *t == nil {
+		*t = toldOf{}
+	}
+	for _, key := range of {
+		(*t)[key] = true
+	}
+	return of
 }

@@ -73,6 +73,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 	b.Loop = &Loop{
 		observer: &observer{
 			reader: b.api, targets: &targetFinder{reader: b.api, scaler: b, overlay: written}, names: &inventory.Names{}, startups: newStartups(),
+			trusted: []string{"gateway"},
 		},
 		actor: &actor{scaler: b, overlay: written},
 		reporter: &reporter{

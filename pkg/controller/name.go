@@ -8,48 +8,36 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// asked is a name by which clients ask for a model. It is alone where nobody else in the cluster
-// may mean the same name: what gateways count under it without the model's namespace counts then.
-type asked struct {
-	name  decision.ModelKey
-	alone bool
-}
-
-// names are the names of each model, its own ID first. Of those that its objects list in
-// addition, some are somebody else's.
+// names are the names of each model by which clients ask for it, its own ID first. Of those that
+// its objects list in addition, some are another model's of the namespace.
 type names struct {
-	of    map[decision.ModelKey][]asked
+	of    map[decision.ModelKey][]decision.ModelKey
 	taken map[decision.ModelKey][]string
 }
 
-// namesOf are the names of the models. A model ID is nobody's further name: whoever lists one
-// takes nothing from its model, in its own namespace or in another. A further name that two models
-// of a namespace list is neither's, because each would be asked for the requests of the other;
-// one that models of two namespaces list counts where the gateway names the namespace.
+// namesOf are the names of the models. What objects of another namespace are called, or list,
+// changes none of them. In a namespace, a model ID is nobody's further name: whoever lists one takes
+// nothing from its model. A further name that two models of a namespace list is neither's, because
+// each would be asked for the requests of the other.
 func namesOf(models []*decision.Model) names {
-	ids, listed := map[string]int{}, map[string]int{}
 	known, listing := map[decision.ModelKey]bool{}, map[decision.ModelKey]int{}
 	for _, m := range models {
-		ids[m.ID]++
 		known[decision.ModelKey{Namespace: m.Namespace, ID: m.ID}] = true
 		for _, name := range m.Names {
-			here := decision.ModelKey{Namespace: m.Namespace, ID: name}
-			if listing[here]++; listing[here] == 1 {
-				listed[name]++
-			}
+			listing[decision.ModelKey{Namespace: m.Namespace, ID: name}]++
 		}
 	}
-	n := names{of: make(map[decision.ModelKey][]asked, len(models)), taken: map[decision.ModelKey][]string{}}
+	n := names{of: make(map[decision.ModelKey][]decision.ModelKey, len(models)), taken: map[decision.ModelKey][]string{}}
 	for _, m := range models {
 		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
-		all := []asked{{key, ids[m.ID] == 1}}
+		all := []decision.ModelKey{key}
 		for _, name := range m.Names {
 			switch here := (decision.ModelKey{Namespace: m.Namespace, ID: name}); {
 			case name == m.ID:
 			case known[here] || listing[here] > 1:
 				n.taken[key] = append(n.taken[key], name)
 			default:
-				all = append(all, asked{here, ids[name] == 0 && listed[name] == 1})
+				all = append(all, here)
 			}
 		}
 		n.of[key] = all

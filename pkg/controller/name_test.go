@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // counts20 are 20 req/s and 40 requests that wait, which a gateway counts under three names.
@@ -47,9 +49,10 @@ func TestFurtherNamesOfAModel(t *testing.T) {
 		"another one lists it, too":             {[]model{llama("chat-lora", "sql-lora"), {Namespace: "ns", ID: "other", Names: []string{"sql-lora"}}}, "ns", 8, 10, true, []string{"sql-lora"}},
 		"a model elsewhere has it":              {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "sql-lora"}}, "ns", 20, 40, false, nil},
 		"one elsewhere lists it":                {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "other", Names: []string{"sql-lora"}}}, "ns", 20, 40, false, nil},
-		"elsewhere, and no namespace is named":  {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "sql-lora"}}, "", 8, 10, true, nil},
-		"listed elsewhere, no namespace either": {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "other", Names: []string{"sql-lora"}}}, "", 8, 10, true, nil},
+		"elsewhere, and no namespace is named":  {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "sql-lora"}}, "", 20, 40, false, nil},
+		"listed elsewhere, no namespace either": {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "other", Names: []string{"sql-lora"}}}, "", 20, 40, false, nil},
 		"its own ID is listed elsewhere":        {[]model{llama("chat-lora", "sql-lora"), {Namespace: "x", ID: "other", Names: []string{"llama"}}}, "", 20, 40, false, nil},
+		"by somebody who is not trusted":        {[]model{llama("chat-lora", "sql-lora")}, "x", 0, 0, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			models := map[decision.ModelKey]*model{}
@@ -57,12 +60,13 @@ func TestFurtherNamesOfAModel(t *testing.T) {
 				models[decision.ModelKey{Namespace: c.models[i].Namespace, ID: c.models[i].ID}] = &c.models[i]
 			}
 			key := decision.ModelKey{Namespace: "ns", ID: "llama"}
-			sorted, unclear := join(models, counts20(c.where), nil, nil)
+			sorted, odd := join(models, hear(pointers(c.models), []string{"gateways"}), counts20(c.where), nil, nil)
 			got := sorted[slices.IndexFunc(sorted, func(m model) bool { return m.ID == "llama" })]
 			assert.InDelta(t, c.rate, got.Arrival.Value, 1e-9)
 			assert.InDelta(t, c.rate, got.Recent.Value, 1e-9)
 			assert.InDelta(t, c.queue, got.Queue.Value, 1e-9)
-			assert.Equal(t, c.told, slices.Contains(unclear, key), "%v", unclear)
+			assert.Equal(t, c.told, slices.Contains(odd.strange, key), "%v", odd.strange)
+			assert.Equal(t, c.rate == 0, len(odd.distrusted[key]) > 0)
 			assert.Equal(t, c.taken, namesOf(pointers(c.models)).taken[key])
 		})
 	}
@@ -80,53 +84,98 @@ func TestASumIsKnownWhereItsPartsAre(t *testing.T) {
 // A request for a further name wakes the model.
 func TestAFurtherNameWakes(t *testing.T) {
 	key, lora := decision.ModelKey{Namespace: "n", ID: "m"}, decision.ModelKey{Namespace: "n", ID: "lora"}
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, names: namesOf([]*decision.Model{{Namespace: "n", ID: "m", Names: []string{"lora"}}}).of}
+	m := &decision.Model{Namespace: "n", ID: "m", Names: []string{"lora"}}
+	h := hear([]*decision.Model{m}, nil)
+	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, hearing: h}
 	wanted := s.wanted(noon, noon.Add(-time.Minute), map[decision.ModelKey]decision.Sample{key: sample(0, noon), lora: sample(2, noon)})
-	require.Equal(t, []waiting{{asked{lora, true}, lora, sample(2, noon), true}}, wanted)
-	after := readings{at: noon, models: map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m"}}}.withQueues(wanted)
-	models := map[decision.ModelKey]*decision.Model{key: {Namespace: "n", ID: "m", Names: []string{"lora"}}}
-	sorted, _ := join(models, after.models, nil, nil)
+	require.Equal(t, []waiting{{lora, lora, sample(2, noon), true}}, wanted)
+	after := readings{at: noon, models: map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m"}}}.withQueues(h, wanted)
+	sorted, _ := join(map[decision.ModelKey]*decision.Model{key: m}, h, after.models, nil, nil)
 	assert.InDelta(t, 2, sorted[0].Queue.Value, 0)
 }
 
-// Whatever objects of one namespace list, what another one's models are given under their own IDs
-// stays the same, and no request counts twice in a namespace.
-func TestPropertyNamesTakeNothingFromOtherNamespaces(t *testing.T) {
-	for seed := range uint64(400) {
-		random := rand.New(rand.NewPCG(seed, 3))
+// tenancy is a cluster of two namespaces, a and b, of which b is a tenant's. Gateways are in both, in
+// one that is trusted, and in none that anybody knows.
+type tenancy struct {
+	models   map[decision.ModelKey]*decision.Model
+	gateways map[decision.ModelKey]decision.Model
+	history  map[decision.ModelKey][]forecast.History
+	met      map[decision.ModelKey]decision.Kept
+}
+
+func tenancyOf(seed uint64) tenancy {
+	random := rand.New(rand.NewPCG(seed, 3))
+	c := tenancy{map[decision.ModelKey]*decision.Model{}, map[decision.ModelKey]decision.Model{}, map[decision.ModelKey][]forecast.History{}, map[decision.ModelKey]decision.Kept{}}
+	for range 6 {
+		c.show(decision.ModelKey{Namespace: []string{"", "a", "b", "gateways"}[random.IntN(4)], ID: fmt.Sprint("m", random.IntN(5))}, 1)
+	}
+	for range 4 {
+		c.own(decision.ModelKey{Namespace: []string{"a", "b"}[random.IntN(2)], ID: fmt.Sprint("m", random.IntN(5))}, fmt.Sprint("m", random.IntN(5)))
+	}
+	return c
+}
+
+func (c tenancy) show(key decision.ModelKey, value float64) {
+	c.gateways[key] = decision.Model{Namespace: key.Namespace, ID: key.ID, Arrival: sample(value, noon), Queue: sample(value, noon)}
+	c.history[key] = []forecast.History{{Rates: []float64{value}}}
+	c.met[key] = kept(value, noon)
+}
+
+func (c tenancy) own(key decision.ModelKey, names ...string) {
+	c.models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
+	addNames(c.models[key], names)
+}
+
+// given is what the models of a namespace get, awake and asleep.
+func (c tenancy) given(namespace string) (models []decision.Model, waits map[string]float64) {
+	h := hear(slices.Collect(maps.Values(c.models)), []string{"gateways"})
+	all, _ := join(c.models, h, c.gateways, c.history, c.met)
+	models = slices.DeleteFunc(all, func(m decision.Model) bool { return m.Namespace != namespace })
+	s, queues := sleepers{models: map[decision.ModelKey]sleeper{}, hearing: h}, map[decision.ModelKey]decision.Sample{}
+	for key := range c.models {
+		s.models[key] = sleeper{}
+	}
+	for key := range c.gateways {
+		queues[key] = c.gateways[key].Queue
+	}
+	waits = map[string]float64{}
+	for _, w := range s.wanted(noon, noon.Add(-time.Minute), queues) {
+		if w.of.Namespace == namespace {
+			waits[w.of.ID] += w.queue.Value
+		}
+	}
+	return models, waits
+}
+
+// Whatever a tenant writes into objects and whatever its pods show, the models of another namespace
+// get the same. No request counts twice in a namespace.
+func TestPropertyNobodyReachesIntoAnotherNamespace(t *testing.T) {
+	for seed := range uint64(2000) {
+		c := tenancyOf(seed)
+		before, woken := c.given("a")
+		sum := 0.0
+		for key := range c.gateways {
+			sum += c.gateways[key].Arrival.Value
+		}
+		total := 0.0
+		for i := range before {
+			total += before[i].Arrival.Value
+		}
+		require.LessOrEqual(t, total, sum, "seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, 7))
 		id := func() string { return fmt.Sprint("m", random.IntN(5)) }
-		gateways, sum := map[decision.ModelKey]decision.Model{}, 0.0
-		for range 6 {
-			key := decision.ModelKey{Namespace: []string{"", "a", "b", "gateways"}[random.IntN(4)], ID: id()}
-			if _, known := gateways[key]; !known {
-				sum++
-				gateways[key] = decision.Model{Namespace: key.Namespace, ID: key.ID, Arrival: sample(1, noon)}
+		for range 1 + random.IntN(4) {
+			switch key := (decision.ModelKey{Namespace: "b", ID: id()}); random.IntN(3) {
+			case 0:
+				c.own(key, id(), id())
+			case 1:
+				delete(c.models, key)
+			default:
+				c.show(key, 1000)
 			}
 		}
-		build := func() (all map[decision.ModelKey]*decision.Model) {
-			all = map[decision.ModelKey]*decision.Model{}
-			draw := rand.New(rand.NewPCG(seed, 5))
-			for range 4 {
-				key := decision.ModelKey{Namespace: []string{"a", "b"}[draw.IntN(2)], ID: fmt.Sprint("m", draw.IntN(5))}
-				all[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
-			}
-			return all
-		}
-		before, _ := join(build(), gateways, nil, nil)
-		listed := build()
-		for key, m := range listed {
-			if key.Namespace == "b" {
-				addNames(m, []string{id(), id()})
-			}
-		}
-		after, _ := join(listed, gateways, nil, nil)
-		total := map[string]float64{}
-		for i := range after {
-			total[after[i].Namespace] += after[i].Arrival.Value
-			if after[i].Namespace == "a" {
-				require.Equal(t, before[i].Arrival, after[i].Arrival, "seed %d: %s", seed, after[i].ID)
-			}
-		}
-		require.LessOrEqual(t, max(total["a"], total["b"]), sum, "seed %d", seed)
+		after, wokenAfter := c.given("a")
+		require.Equal(t, before, after, "seed %d", seed)
+		require.Equal(t, woken, wokenAfter, "seed %d", seed)
 	}
 }

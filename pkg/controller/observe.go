@@ -47,9 +47,11 @@ type observer struct {
 	history map[decision.ModelKey][]forecast.History
 	// met is the share of requests that kept the promise, as far as it is known.
 	met map[decision.ModelKey]decision.Kept
-	// unclear are the models of which was told that nobody knows what gateways count of
-	// them.
-	unclear map[decision.ModelKey]bool
+	// trusted are the namespaces whose gateways count for the models of all namespaces.
+	trusted []string
+	// toldStrange and toldDistrust are the models of which was told what gateways count and nobody
+	// can use.
+	toldStrange, toldDistrust toldOf
 }
 
 // observation is a snapshot and what of the cluster it stands for.
@@ -67,6 +69,8 @@ type observation struct {
 	unreadable string
 	// unlisted counts the nodes by product name that no rule knows.
 	unlisted map[string]int
+	// hearing says what gateways count for whom.
+	hearing hearing
 	// believed is what was remembered before the round.
 	believed decision.Memory
 	// undecoded are the objects that could not be read.
@@ -144,10 +148,12 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		models[key].Variants = append(models[key].Variants, fact)
 		addNames(models[key], v.object.Spec.AlsoServes)
 	}
-	warnOfNames(variants, namesOf(slices.Collect(maps.Values(models))))
-	var unclear []decision.ModelKey
-	seen.snapshot.Models, unclear = join(models, r.models, o.history, o.met)
-	o.tellUnclear(ctx, models, unclear)
+	seen.hearing = hear(slices.Collect(maps.Values(models)), o.trusted)
+	warnOfNames(variants, seen.hearing.names)
+	var unused odd
+	seen.snapshot.Models, unused = join(models, seen.hearing, r.models, o.history, o.met)
+	warnOfGateways(variants, unused.distrusted)
+	o.tellOdd(ctx, models, unused)
 	if seen.strays, err = o.strays(ctx, seen, stock.pods); err != nil {
 		return nil, err
 	}

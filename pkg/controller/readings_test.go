@@ -2,7 +2,9 @@ package controller
 
 import (
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,23 +115,27 @@ func TestWhoseRequestsGatewaysCount(t *testing.T) {
 	cases := []struct {
 		name string
 		// ours are the namespaces that have the model ID, gateways those that gateways
-		// say; the queue of each is its position, from 1.
+		// say; the queue of each is its position, from 1. The gateways in t1 and t2 are trusted.
 		ours, gateways []string
-		// want are the queues of ours, 0 for unknown, and unclear those that are told of.
-		want    []float64
-		unclear []string
+		// want are the queues of ours, 0 for unknown, and distrusted those that are told of.
+		want       []float64
+		distrusted []string
 	}{
 		{"its own namespace", []string{"a"}, []string{"a"}, []float64{1}, nil},
-		{"its own before all others", []string{"a"}, []string{"", "a", "gateway"}, []float64{2}, nil},
+		{"its own before all others", []string{"a"}, []string{"", "a", "t1"}, []float64{2}, nil},
 		{"no namespace", []string{"a"}, []string{""}, []float64{1}, nil},
-		{"no namespace before another one", []string{"a"}, []string{"gateway", ""}, []float64{2}, nil},
-		{"only another namespace", []string{"a"}, []string{"gateway"}, []float64{1}, nil},
-		{"two other namespaces", []string{"a"}, []string{"gateway", "x"}, []float64{0}, []string{"a"}},
+		{"a trusted one before no namespace", []string{"a"}, []string{"t1", ""}, []float64{1}, nil},
+		{"only a trusted one", []string{"a"}, []string{"t1"}, []float64{1}, nil},
+		{"two that are trusted", []string{"a"}, []string{"t1", "t2"}, []float64{3}, nil},
+		{"one of two is trusted", []string{"a"}, []string{"x", "t2"}, []float64{2}, nil},
+		{"only a stranger", []string{"a"}, []string{"x"}, []float64{0}, []string{"a"}},
+		{"a stranger and no namespace", []string{"a"}, []string{"x", ""}, []float64{2}, nil},
 		{"nothing", []string{"a"}, nil, []float64{0}, nil},
-		{"two of ours, no namespace", []string{"a", "b"}, []string{""}, []float64{0, 0}, []string{"a", "b"}},
-		{"two of ours, another namespace", []string{"a", "b"}, []string{"gateway"}, []float64{0, 0}, []string{"a", "b"}},
+		{"two of ours, no namespace", []string{"a", "b"}, []string{""}, []float64{1, 1}, nil},
+		{"two of ours, a trusted one", []string{"a", "b"}, []string{"t1"}, []float64{1, 1}, nil},
 		{"two of ours, one is asked for", []string{"a", "b"}, []string{"b"}, []float64{0, 1}, nil},
-		{"two of ours, one and no namespace", []string{"a", "b"}, []string{"b", ""}, []float64{0, 1}, []string{"a"}},
+		{"two of ours, one and no namespace", []string{"a", "b"}, []string{"b", ""}, []float64{2, 1}, nil},
+		{"the trusted one has the model itself", []string{"a", "t1"}, []string{"t1"}, []float64{0, 1}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,12 +155,17 @@ func TestWhoseRequestsGatewaysCount(t *testing.T) {
 				gateways[decision.ModelKey{Namespace: namespace, ID: "m"}] = counted(float64(i+1), namespace, "m")
 			}
 			var told []string
-			got, unclear := join(models, gateways, nil, nil)
-			for _, key := range unclear {
+			got, odd := join(models, hear(slices.Collect(maps.Values(models)), []string{"t1", "t2"}), gateways, nil, nil)
+			for key := range odd.distrusted {
 				told = append(told, key.Namespace)
 			}
+			for i := range got {
+				if got[i].Recent.Present {
+					got[i].Recent = sample(got[i].Queue.Value+1, noon) // of two parts it is 1 more
+				}
+			}
 			assert.Equal(t, want, got, "sorted")
-			assert.Equal(t, c.unclear, told)
+			assert.Equal(t, c.distrusted, told)
 		})
 	}
 }

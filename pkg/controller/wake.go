@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -25,9 +26,9 @@ const (
 // sleepers are the models of which nothing is asked to run, and when to look at what
 // the gateways queue for them. It is a value without a clock.
 type sleepers struct {
-	// models are the sleeping ones, and names those by which each model is asked for.
-	models map[decision.ModelKey]sleeper
-	names  map[decision.ModelKey][]asked
+	// models are the sleeping ones, and hearing says what gateways count for them.
+	models  map[decision.ModelKey]sleeper
+	hearing hearing
 	// looking is set while a look is under way, due is when the next one may begin.
 	looking bool
 	due     time.Time
@@ -72,7 +73,7 @@ func (s *sleepers) end(now time.Time, seen found[decision.Sample]) (news bool) {
 // settle takes over which models sleep after a round.
 func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
 	asleep := map[decision.ModelKey]sleeper{}
-	s.names = namesOf(pointers(seen.snapshot.Models)).of
+	s.hearing = seen.hearing
 	for _, m := range pointers(plan.Models) {
 		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
 		if sleeps(m, seen, outcomes) {
@@ -106,9 +107,8 @@ func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]
 // waiting are requests that wait for a sleeping model, asked for by one of its names, which
 // gateways count under some name.
 type waiting struct {
-	of    asked
-	name  decision.ModelKey
-	queue decision.Sample
+	of, name decision.ModelKey
+	queue    decision.Sample
 	// begins is set when none waited before.
 	begins bool
 }
@@ -117,18 +117,18 @@ type waiting struct {
 // model that still sleeps although a round was held for it waits for a while before the
 // next one.
 func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) (wanted []waiting) {
-	seen := countedBy(queues)
 	for model, before := range s.models {
 		known := false
 		var waits []waiting
-		for _, of := range s.names[model] {
-			name, ok := seen.key(of)
-			queue := queues[name]
-			if !ok || !queue.Present || !queue.Time.After(since) {
-				continue
-			}
-			if known = true; queue.Value > 0 {
-				waits = append(waits, waiting{of, name, queue, !before.waits})
+		for _, of := range s.hearing.of[model] {
+			for _, name := range under(s.hearing, of, queues) {
+				queue := queues[name]
+				if !queue.Present || !queue.Time.After(since) {
+					continue
+				}
+				if known = true; queue.Value > 0 {
+					waits = append(waits, waiting{of, name, queue, !before.waits})
+				}
 			}
 		}
 		switch {
@@ -167,7 +167,7 @@ func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 	if len(wanted) == 0 {
 		return
 	}
-	l.readings = l.readings.withQueues(wanted)
+	l.readings = l.readings.withQueues(l.sleepers.hearing, wanted)
 	if begun := only(wanted, func(w waiting) bool { return w.begins }); len(begun) > 0 {
 		klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", len(begun))
 	}
@@ -178,12 +178,12 @@ func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 // withQueues are the readings with newer queues of some models, whose other samples
 // stay what they are. They go where the readings have the model, under the same name, so
 // that the next reading overwrites them.
-func (r readings) withQueues(wanted []waiting) readings {
-	newer, read := map[decision.ModelKey]decision.Model{}, countedBy(r.models)
+func (r readings) withQueues(h hearing, wanted []waiting) readings {
+	newer := map[decision.ModelKey]decision.Model{}
 	for _, w := range wanted {
-		name, ok := read.key(w.of)
-		if !ok {
-			name = w.name
+		name := w.name
+		if read := under(h, w.of, r.models); len(read) > 0 && !slices.Contains(read, name) {
+			name = read[0]
 		}
 		m := r.models[name]
 		m.Namespace, m.ID, m.Queue = name.Namespace, name.ID, w.queue

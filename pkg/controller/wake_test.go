@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -255,31 +256,74 @@ func TestNewerReadingsCountAfterAWake(t *testing.T) {
 	}
 }
 
-func TestModelsThatNobodyCanTellApartAreToldOfOnce(t *testing.T) {
+// What gateways show and nobody can use is told of once: the administrator reads where it is shown, and
+// the condition says which setting trusts it.
+func TestGatewaysThatAreNotTrustedAreToldOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespaces []string
-		told       int
+		told       bool
 	}{
-		"nothing is counted": {nil, 0},
-		"its own":            {[]string{"n", "other"}, 0},
-		"nobody's":           {[]string{""}, 0},
-		"one other":          {[]string{"gateway"}, 0},
-		"two others":         {[]string{"gateway", "other"}, 1},
+		"nothing is counted":   {nil, false},
+		"its own":              {[]string{"n", "other"}, false},
+		"nobody's":             {[]string{""}, false},
+		"one that is trusted":  {[]string{"gateway", "other"}, false},
+		"one that is not":      {[]string{"other"}, true},
+		"several that are not": {[]string{"c", "b", "e", "d"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, 1)
 				b.metrics = counting{c.namespaces}
 				b.run(t, 35*time.Second)
-				assert.Len(t, b.logged("let each gateway name the namespace of its models"), c.told)
+				log := b.logged("GATEWAY_NAMESPACES")
+				ready := apimeta.FindStatusCondition(b.status(t).Conditions, v1alpha1.ConditionOptimizationReady)
+				if !c.told {
+					assert.Empty(t, log)
+					assert.NotEqual(t, v1alpha1.ReasonGatewayNotTrusted, ready.Reason)
+					return
+				}
+				require.Len(t, log, 1, "told of once")
+				assert.Equal(t, v1alpha1.ReasonGatewayNotTrusted, ready.Reason)
+				assert.Contains(t, ready.Message, "GATEWAY_NAMESPACES")
+				assert.NotContains(t, ready.Message, c.namespaces[0]+"\"", "whoever reads the object may not know other namespaces")
+				assert.Empty(t, strings.Join(drained(b.recorder), "\n"), "strangers cause no events")
 			})
 		})
 	}
 }
 
+// An object of another namespace with the same model ID neither keeps a model asleep nor takes what its
+// gateway counts, whether that is in a namespace of its own or in none.
+func TestAnObjectElsewhereHoldsNoModelAsleep(t *testing.T) {
+	stranger := &v1alpha1.VariantAutoscaling{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "v", UID: "stranger"},
+		Spec:       v1alpha1.VariantAutoscalingSpec{ModelID: "m", Actuation: v1alpha1.ActuationOff, ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: "none"}, AlsoServes: []string{"m"}},
+	}
+	for _, namespace := range []string{"n", "", "gateway"} {
+		t.Run("a gateway in "+namespace, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 0, stranger.DeepCopy())
+				b.listens(&gate{arrives: 11500 * time.Millisecond, namespace: namespace})
+				rounds := b.run(t, 15*time.Second)
+				assert.Equal(t, []string{"0 Full", "10 Fast", "12 Event"}, rounds)
+				assert.EqualValues(t, 1, b.replicas(t))
+			})
+		})
+	}
+}
+
+func TestAStrangersQueueWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0)
+		b.listens(&gate{namespace: "b"})
+		assert.Equal(t, []string{"0 Full", "10 Fast"}, b.run(t, 15*time.Second))
+		assert.EqualValues(t, 0, b.replicas(t))
+	})
+}
+
 func TestOldQueuesWakeNobody(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, names: map[decision.ModelKey][]asked{key: {{key, true}}}}
+	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, hearing: hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)}
 	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
 		return map[decision.ModelKey]decision.Sample{{ID: "m"}: sample(value, at)}
 	}
@@ -287,15 +331,13 @@ func TestOldQueuesWakeNobody(t *testing.T) {
 	assert.Empty(t, s.wanted(noon, since, nil), "nobody says")
 	assert.Empty(t, s.wanted(noon, since, queue(0, noon)), "nothing waits")
 	assert.Empty(t, s.wanted(noon, since, queue(3, since)), "too old")
-	s.names[key][0].alone = false
-	assert.Empty(t, s.wanted(noon, since, queue(3, noon)), "whose they are is not known")
-	s.names[key][0].alone = true
-	assert.Equal(t, []waiting{{asked{key, true}, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, s.wanted(noon, since, queue(3, noon)))
+	assert.Empty(t, s.wanted(noon, since, map[decision.ModelKey]decision.Sample{{Namespace: "x", ID: "m"}: sample(3, noon)}), "a stranger says")
+	assert.Equal(t, []waiting{{key, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, s.wanted(noon, since, queue(3, noon)))
 }
 
 func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, names: map[decision.ModelKey][]asked{key: {{key, true}}}}
+	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, hearing: hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)}
 	for _, step := range []struct {
 		after time.Duration
 		queue decision.Sample
@@ -320,13 +362,13 @@ func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
 func TestANewerQueueLeavesTheRestOfAModel(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
 	before := readings{at: noon, models: map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(0, noon)}}}
-	later := noon.Add(time.Second)
-	wanted := []waiting{{asked{key, true}, key, sample(3, later), true}}
-	after := before.withQueues(wanted)
+	later, h := noon.Add(time.Second), hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)
+	wanted := []waiting{{key, key, sample(3, later), true}}
+	after := before.withQueues(h, wanted)
 	assert.Equal(t, map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(3, later)}}, after.models)
 	assert.Equal(t, sample(0, noon), before.models[decision.ModelKey{ID: "m"}].Queue, "the reading before is not changed")
 	assert.Equal(t, noon, after.at)
-	assert.Equal(t, map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m", Queue: sample(3, later)}}, readings{}.withQueues(wanted).models)
+	assert.Equal(t, map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m", Queue: sample(3, later)}}, readings{}.withQueues(h, wanted).models)
 }
 
 func TestWhichModelsSleep(t *testing.T) {

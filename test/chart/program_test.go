@@ -23,7 +23,7 @@ var everything = release{name: plainName, namespace: plainNamespace, values: val
 		"controllerInstance": "blue",
 		"metricsSource":      "pods",
 		"podMetrics":         values{"tokenPath": "/token", "caCertPath": "/ca.crt", "serverName": "vllm"},
-		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}, "tokenPath": "/token", "caCertPath": "/ca.crt"},
+		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}, "namespaces": []any{"gateways"}, "tokenPath": "/token", "caCertPath": "/ca.crt"},
 		"prometheus": values{
 			"tokenPath": "/token",
 			"matchers":  `cluster="a"`,

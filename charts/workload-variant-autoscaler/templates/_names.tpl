@@ -272,6 +272,9 @@ POD_METRICS_TLS_INSECURE_SKIP_VERIFY: {{ .insecureSkipVerify }}
 {{- with .metricsURLs }}
 GATEWAY_METRICS_URLS: {{ join "," . | quote }}
 {{- end }}
+{{- with .namespaces }}
+GATEWAY_NAMESPACES: {{ join "," . | quote }}
+{{- end }}
 {{- with .tokenPath }}
 GATEWAY_METRICS_TOKEN_PATH: {{ . | quote }}
 {{- end }}

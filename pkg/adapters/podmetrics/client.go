@@ -91,7 +91,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	for _, address := range o.Gateways {
-		g, err := newGateway(address, o.Gateway)
+		g, err := newGateway(address, o)
 		if err != nil {
 			return nil, err
 		}

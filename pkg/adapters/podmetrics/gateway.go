@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +31,10 @@ type gateway struct {
 	url        *url.URL
 	client     *http.Client
 	vocabulary vocabulary
-	// namespace is the one that the host names, or empty.
+	// namespace is the one that the host names, or empty. Bound is set where the gateway tells of no
+	// other one.
 	namespace string
+	bound     bool
 	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	mu        sync.Mutex
@@ -57,17 +58,19 @@ type endpoint struct {
 	latest exposition
 }
 
-func newGateway(address string, speak HTTP) (*gateway, error) {
+func newGateway(address string, o Options) (*gateway, error) {
 	u, err := gatewayURL(address)
 	if err != nil {
 		return nil, err
 	}
-	client, err := speak.client("pod metrics: gateway "+u.Host, u.Hostname(), true)
+	client, err := o.Gateway.client("pod metrics: gateway "+u.Host, u.Hostname(), true)
 	if err != nil {
 		return nil, err
 	}
+	namespace := settings.ServiceNamespace(u.Hostname())
 	return &gateway{
-		url: u, client: client, vocabulary: vocabularyOf(modelserver.OfGateway()), namespace: namespaceOf(u.Hostname()),
+		url: u, client: client, vocabulary: vocabularyOf(modelserver.OfGateway()), namespace: namespace,
+		bound: namespace != "" && len(o.GatewaysFor) > 0 && !slices.Contains(o.GatewaysFor, namespace),
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
@@ -77,16 +80,6 @@ func newGateway(address string, speak HTTP) (*gateway, error) {
 
 // location names the gateway in errors.
 func (g *gateway) location() string { return settings.Location(g.url.String()) }
-
-// namespaceOf is the namespace in the name of a Service: name.namespace.svc, with the
-// cluster's domain or without.
-func namespaceOf(host string) string {
-	labels := strings.Split(host, ".")
-	if len(labels) >= 3 && labels[2] == "svc" {
-		return labels[1]
-	}
-	return ""
-}
 
 // due reports whether the gateway is to be asked now.
 func (g *gateway) due(now time.Time, least time.Duration) bool {
@@ -184,7 +177,7 @@ func (g *gateway) ask(ctx context.Context, e *endpoint, after time.Time, now fun
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	found = found.within(g.namespace)
+	found = found.within(g.namespace, g.bound)
 	e.mu.Lock()
 	e.latest, e.looked = found, at
 	e.mu.Unlock()
@@ -192,8 +185,8 @@ func (g *gateway) ask(ctx context.Context, e *endpoint, after time.Time, now fun
 }
 
 // within gives series without a namespace the one given, else the only one that other
-// series of the same model have.
-func (x exposition) within(namespace string) exposition {
+// series of the same model have. Bound leaves out those of other namespaces.
+func (x exposition) within(namespace string, bound bool) exposition {
 	others := map[string]string{}
 	for k := range x {
 		if ns := k.model.Namespace; ns != "" {
@@ -211,7 +204,9 @@ func (x exposition) within(namespace string) exposition {
 				k.model.Namespace = others[k.model.ID]
 			}
 		}
-		named[k] = value
+		if !bound || k.model.Namespace == namespace {
+			named[k] = value
+		}
 	}
 	return named
 }

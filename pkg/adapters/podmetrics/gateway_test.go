@@ -2,8 +2,11 @@ package podmetrics
 
 import (
 	"context"
+	"maps"
 	"math"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,11 +192,35 @@ func TestALookDoesNotWaitForAnAddressThatIsDead(t *testing.T) {
 	assert.InDelta(t, 3, queues[decision.ModelKey{Namespace: "models", ID: "llama"}].Value, 0, "what the other says is known")
 }
 
-func TestTheNamespaceInAName(t *testing.T) {
-	for host, want := range map[string]string{
-		"epp.models.svc": "models", "epp.models.svc.cluster.local": "models", "epp.models": "", "epp": "", "127.0.0.1": "", "a.example.com": "",
+// Of a page in a namespace that is not among those whose gateways may tell of others, only what it
+// shows of its own namespace counts.
+func TestAGatewayTellsOfOthersWhereItMay(t *testing.T) {
+	victim, own := decision.ModelKey{Namespace: "victim", ID: "llama"}, decision.ModelKey{Namespace: "models", ID: "llama"}
+	for name, c := range map[string]struct {
+		host string
+		may  []string
+		want []decision.ModelKey
+	}{
+		"nothing is said":         {"epp.models.svc", nil, []decision.ModelKey{victim, own}},
+		"its namespace may":       {"epp.models.svc", []string{"gateways", "models"}, []decision.ModelKey{victim, own}},
+		"it may not":              {"epp.models.svc", []string{"gateways"}, []decision.ModelKey{own}},
+		"it is outside, and may":  {"localhost", []string{"gateways"}, []decision.ModelKey{victim}},
+		"its longer name may not": {"epp.models.svc.cluster.local", []string{"gateways"}, []decision.ModelKey{own}},
 	} {
-		assert.Equal(t, want, namespaceOf(host), host)
+		t.Run(name, func(t *testing.T) {
+			port, servers := epps(t, 1)
+			c1, now := client(t, Options{Gateways: []string{"http://" + c.host + ":" + port}, GatewaysFor: c.may})
+			c1.gateways[0].lookup = func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			}
+			servers[0].show(map[string]float64{
+				`llm_d_epp_flow_control_queue_size{model_name="llama",namespace="victim"}`: 3,
+				`llm_d_epp_flow_control_queue_size{model_name="llama"}`:                    2,
+			})
+			queues, err := c1.Queues(t.Context(), now.Now())
+			require.NoError(t, err)
+			assert.ElementsMatch(t, c.want, slices.Collect(maps.Keys(queues)))
+		})
 	}
 }
 

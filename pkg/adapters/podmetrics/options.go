@@ -44,6 +44,9 @@ type Options struct {
 	// front of several gateways must be headless. A gateway's series that name no
 	// namespace are of the namespace that such a host names.
 	Gateways []string
+	// GatewaysFor are the namespaces whose gateways may tell of other namespaces; empty for
+	// all. Of what a gateway elsewhere shows, only that of its own namespace counts.
+	GatewaysFor []string
 	// Gateway is how to speak to gateways. Their token is sent over http, too.
 	Gateway HTTP
 	// Timeout bounds each scrape; 5 s.

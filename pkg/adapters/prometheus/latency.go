@@ -48,20 +48,12 @@ func PerFurtherToken() Latency {
 }
 
 // targets are those of the models that have one, in seconds. Servers whose series carry no
-// namespace are those of the only model of their name.
+// namespace are those of no model.
 func (l Latency) targets(promises map[decision.ModelKey]capacity.SLO) map[decision.ModelKey]float64 {
-	targets, names := map[decision.ModelKey]float64{}, map[string]int{}
-	for key := range promises {
-		names[key.ID]++
-	}
+	targets := map[decision.ModelKey]float64{}
 	for key, slo := range promises {
-		target := float64(l.target(slo)) / 1000
-		if !(target > 0) {
-			continue
-		}
-		targets[key] = target
-		if names[key.ID] == 1 {
-			targets[decision.ModelKey{ID: key.ID}] = target
+		if target := float64(l.target(slo)) / 1000; target > 0 {
+			targets[key] = target
 		}
 	}
 	return targets

@@ -36,6 +36,7 @@ const (
 	ReasonNamespaceConfigUnread    = "NamespaceConfigUnread"
 	ReasonModelNameDiffers         = "ModelNameDiffers"
 	ReasonNameTaken                = "NameTaken"
+	ReasonGatewayNotTrusted        = "GatewayNotTrusted"
 	ReasonCapacityExact            = "CapacityExact"
 	ReasonCapacityUpperBound       = "CapacityUpperBound"
 	ReasonAcceleratorCountDiffers  = "AcceleratorCountDiffers"
@@ -100,6 +101,7 @@ func conditionReasons() []Reason {
 		{ConditionOptimizationReady, yes, ReasonNamespaceConfigUnread, "The ConfigMaps in the namespace could not be read, so those in the manager's namespace count; the message names the missing permission."},
 		{ConditionOptimizationReady, yes, ReasonModelNameDiffers, "The model server of the pod template has another model name than spec.modelID, which counts; the message has both names."},
 		{ConditionOptimizationReady, yes, ReasonNameTaken, "A name in spec.alsoServes is the modelID of another model of the namespace, or is listed by one, so it is ignored; the message has the name."},
+		{ConditionOptimizationReady, yes, ReasonGatewayNotTrusted, "A gateway in another namespace shows the model, and the administrator does not trust it to count for others, so it is ignored; the message names the setting."},
 		{ConditionOptimizationReady, yes, "ReplicaDiffers", "A replica takes much longer for the same requests than the others of its variant, or answers with nearly nothing; it counts for what it does, and goes first."},
 		{ConditionOptimizationReady, yes, "GatewayCountsPart", "More requests reach the replicas than the gateway counts for the model, so what the replicas show counts; the message has both rates."},
 		{ConditionOptimizationReady, yes, "ReplicasCountPart", "The replicas show fewer requests than the gateway counts although none is full, so what the replicas show counts; the message has both rates."},
