@@ -36,6 +36,9 @@ type Options struct {
 	// already, at least 0 and below 1. It has a place in the KV cache of its own all the
 	// same.
 	PrefixHits float64
+	// Ahead has the engine choose the requests of an iteration when the one before begins, as
+	// vLLM does with asynchronous scheduling. Who comes later waits for the next one.
+	Ahead bool
 	// Watch, if set, is called at the end of every iteration.
 	Watch func(Iteration)
 }
@@ -82,6 +85,10 @@ type Engine struct {
 	// prefix is nil without a prefix cache.
 	prefix *prefixCache
 	hits   float64
+	ahead  bool
+	// chosen is when the requests of the next iteration are chosen, with ahead and while
+	// others run.
+	chosen time.Duration
 	// member is set for an engine whose iterations a Group begins and ends.
 	member bool
 
@@ -132,6 +139,7 @@ func NewEngine(o Options) (*Engine, error) {
 		cache:      int(p.KVTokens),
 		watch:      o.Watch,
 		hits:       o.PrefixHits,
+		ahead:      o.Ahead,
 		nextFinish: math.MaxUint64,
 	}
 	if o.PrefixCache {
@@ -336,7 +344,7 @@ func (e *Engine) form() prompts {
 		take(p.sequence)
 	}
 	// As in vLLM, an iteration that had to preempt lets nobody in.
-	for !preempted && prefill < left && e.fits() {
+	for !preempted && prefill < left && e.fits() && e.inTime(e.waiting.front()) {
 		s := e.waiting.popFront()
 		s.target, s.computed = s.request.Input+s.generated, 0
 		if s.times.Preemptions == 0 {
@@ -349,11 +357,18 @@ func (e *Engine) form() prompts {
 		e.running = append(e.running, place{sequence: s})
 		take(s)
 	}
+	e.chosen = e.start
 	e.counts.Prefilled += uint64(prefill)
 	if e.prefix != nil {
 		e.prefix.shrink(e.cache - e.held)
 	}
 	return prompts{prefill, pairs}
+}
+
+// inTime reports whether a request was there when the requests of this iteration were
+// chosen. An engine that serves nobody chooses at once.
+func (e *Engine) inTime(s *sequence) bool {
+	return !e.ahead || len(e.running) == 0 || s.times.Arrived <= e.chosen
 }
 
 // fits reports whether the first waiting request may enter the batch.

@@ -283,3 +283,77 @@ func TestRefusals(t *testing.T) {
 	assert.NoError(t, e.Submit(0, simulation.Request{Input: 90, Output: 11}), "the last token needs no place")
 	assert.Len(t, finishAll(e), 2)
 }
+
+// 10 ms per iteration, 1 ms per decoding request and 1 ms per 10 prompt tokens, with requests
+// that come while others are served.
+func TestAnEngineThatChoosesAhead(t *testing.T) {
+	const first, finished = simulation.FirstToken, simulation.Finished
+	for name, c := range map[string]struct {
+		budget   int
+		arrivals []arrival
+		want     []happening
+	}{
+		"an engine that serves nobody chooses at once": {
+			arrivals: []arrival{{5 * ms, simulation.Request{ID: 1, Input: 100, Output: 1}}, {40 * ms, simulation.Request{ID: 2, Input: 100, Output: 1}}},
+			want:     []happening{{first, 1, 25 * ms}, {finished, 1, 25 * ms}, {first, 2, 60 * ms}, {finished, 2, 60 * ms}},
+		},
+		"who comes during an iteration waits for the end of the next one": {
+			arrivals: []arrival{{0, simulation.Request{ID: 1, Input: 100, Output: 3}}, {1 * ms, simulation.Request{ID: 2, Input: 100, Output: 1}}},
+			// 10+10, then the first alone, 10+1, and then both: 10+1+10
+			want: []happening{{first, 1, 20 * ms}, {finished, 1, 52 * ms}, {first, 2, 52 * ms}, {finished, 2, 52 * ms}},
+		},
+		"who comes as an iteration begins is in the next one": {
+			arrivals: []arrival{
+				{0, simulation.Request{ID: 1, Input: 100, Output: 3}},
+				{20 * ms, simulation.Request{ID: 2, Input: 100, Output: 1}},
+			},
+			want: []happening{{first, 1, 20 * ms}, {finished, 1, 52 * ms}, {first, 2, 52 * ms}, {finished, 2, 52 * ms}},
+		},
+		"when the last one has left, nobody waits": {
+			arrivals: []arrival{{0, simulation.Request{ID: 1, Input: 100, Output: 1}}, {1 * ms, simulation.Request{ID: 2, Input: 100, Output: 1}}},
+			want:     []happening{{first, 1, 20 * ms}, {finished, 1, 20 * ms}, {first, 2, 40 * ms}, {finished, 2, 40 * ms}},
+		},
+		"what was begun goes on at once": {
+			budget:   100,
+			arrivals: []arrival{{0, simulation.Request{ID: 1, Input: 250, Output: 1}}},
+			want:     []happening{{first, 1, 55 * ms}, {finished, 1, 55 * ms}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := play(t, newEngine(t, simulation.Options{Profile: plain, TokenBudget: c.budget, Ahead: true}), c.arrivals)
+			assert.Equal(t, c.want, happenings(events))
+		})
+	}
+}
+
+// An engine that chooses ahead loses nothing, and its first tokens come later.
+func TestChoosingAheadDelaysFirstTokens(t *testing.T) {
+	o := simulation.Options{Profile: serving.Profile{Base: 5, PerPrefillToken: 0.02}, TokenBudget: 1 << 20}
+	ahead := o
+	ahead.Ahead = true
+	for seed := range uint64(10) {
+		arrivals := drawn(seed, 200)
+		at := func(o simulation.Options) (firsts map[uint64]time.Duration, finished int) {
+			firsts = map[uint64]time.Duration{}
+			for _, e := range play(t, newEngine(t, o), arrivals) {
+				switch e.Kind {
+				case simulation.FirstToken:
+					firsts[e.Request.ID] = e.At - e.Times.Arrived
+				case simulation.Finished:
+					finished++
+				case simulation.Resumed:
+				}
+			}
+			return firsts, finished
+		}
+		soon, all := at(o)
+		late, same := at(ahead)
+		assert.Equal(t, len(arrivals), all)
+		assert.Equal(t, len(arrivals), same)
+		var sum time.Duration
+		for id := range soon {
+			sum += late[id] - soon[id]
+		}
+		assert.Greater(t, sum/time.Duration(len(arrivals)), 4*ms, "seed %d: nearly an iteration in the mean", seed)
+	}
+}
