@@ -65,6 +65,7 @@ SAMPLE ?=
 #   LIST   another list of pods of the same format
 #   SWEEP  another sweep of measurements for bench-serving
 #   RUN    folder of another recorded run for bench-simulation
+#   LINK   GB/s that nccl-tests measures between the devices of RUN  (as published)
 #   PAIRS  pairs of runs of bench-scheduler            (6)
 #   VARIANTS, REPLICAS, NODES  the cluster of bench-manager (1000, 10 each, 1000)
 #   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
@@ -138,9 +139,9 @@ bench-serving: ## the latency model of a replica against a real sweep (DATA SWEE
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/serving $(call setting,DATA,data) $(call setting,SWEEP,sweep)
 
-bench-simulation: ## the simulated model server against real ones (DATA RUN); writes bench-simulation.json
+bench-simulation: ## the simulated model server against real ones (DATA RUN LINK); writes bench-simulation.json
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/simulation $(call setting,DATA,data) $(call setting,RUN,run)
+	@go run ./test/performance/simulation $(call setting,DATA,data) $(call setting,RUN,run) $(call setting,LINK,link)
 
 bench-allocation: ## what to buy under shared limits against an exact solver, cbc (DATA); writes bench-allocation.json
 	@hack/check-prerequisites.sh

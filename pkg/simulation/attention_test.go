@@ -41,6 +41,7 @@ func TestNegativeTimesAreRefused(t *testing.T) {
 		"pairs":    {Base: 1, PerPair: -1},
 		"exchange": {Base: 1, PerExchanged: -1},
 		"its way":  {Base: 1, LongExchange: -1},
+		"beside":   {Base: 1, PerResidentBeside: -1},
 	} {
 		_, err := simulation.NewEngine(simulation.Options{Profile: p})
 		assert.ErrorContains(t, err, "negative time", name)

@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -132,20 +133,20 @@ func (g *Group) run(now time.Duration, inclusive bool) {
 
 // begin begins an iteration of all engines.
 func (g *Group) begin() {
-	tokens := 0
+	tokens, fewest := 0, math.MaxInt
 	for i, e := range g.engines {
 		e.start = g.start
-		if !e.busy() {
-			tokens++
-			continue
+		own := 1
+		if e.busy() {
+			g.prompts[i] = e.form()
+			own = e.decoding + g.prompts[i].prefill
 		}
-		g.prompts[i] = e.form()
-		tokens += e.decoding + g.prompts[i].prefill
+		tokens, fewest = tokens+own, min(fewest, own)
 	}
 	var length capacity.Milliseconds
 	for i, e := range g.engines {
 		if f := g.prompts[i]; e.active {
-			own := e.profile.IterationAmong(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(f.prefill), capacity.Tokens(tokens))
+			own := e.profile.IterationAmong(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(f.prefill), capacity.Tokens(tokens), capacity.Tokens(fewest))
 			length = max(length, own+e.profile.Attention(f.pairs))
 		}
 	}

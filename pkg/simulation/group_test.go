@@ -118,6 +118,23 @@ func TestEnginesThatShareExpertsGoTogether(t *testing.T) {
 	assert.Len(t, iterations, 5, "the idle engine has none")
 }
 
+// 10 ms, and 1 ms for each token that moves to an engine that did not compute it.
+func TestTheEngineWithTheFewestTokensWaitsForTheMost(t *testing.T) {
+	profile := shared()
+	profile.PerExchanged, profile.Experts.Reading, profile.Experts.PerExchanged = 0, 1e-9, 1
+	group := newGroup(t, simulation.Options{Profile: profile}, 2)
+	events := play(t, group, []arrival{
+		{0, simulation.Request{ID: 1, Input: 40, Output: 2}},
+		{0, simulation.Request{ID: 2, Input: 10, Output: 2}},
+	})
+	const first, finished = simulation.FirstToken, simulation.Finished
+	assert.Equal(t, []happening{
+		// The 40 of the first engine move to the second, which is longer than the way of its 10.
+		{first, 1, 50 * ms}, {first, 2, 50 * ms},
+		{finished, 1, 61 * ms}, {finished, 2, 61 * ms},
+	}, happenings(events))
+}
+
 func TestAGroupLosesNothing(t *testing.T) {
 	for name, profile := range map[string]serving.Profile{
 		"each for itself": {Base: 5, PerRequest: 0.05, PerPrefillToken: 0.02, BatchLimit: 8, KVTokens: 3000},

@@ -135,6 +135,7 @@ func (s scale) apply(p Profile) Profile {
 	by := func(x *capacity.Milliseconds, factor float64) { *x *= capacity.Milliseconds(factor) }
 	by(&p.Base, s.base)
 	by(&p.PerResidentToken, s.resident)
+	by(&p.PerResidentBeside, s.resident)
 	by(&p.Gamma, s.base)
 	if p.Form == FourParameters {
 		by(&p.PerRequest, s.resident)

@@ -94,10 +94,13 @@ func TestBorrowingAddsWhatIsSentOverSlowLinks(t *testing.T) {
 
 func TestBorrowingOfTheSameDevicesChangesNothing(t *testing.T) {
 	for _, form := range []Form{Linear, Overlapped, FourParameters} {
-		p := Profile{Form: form, Base: 10, PerRequest: 0.05, PerResidentToken: 4e-5, PerPrefillToken: 0.1, PerExchanged: 0.04, LongExchange: 1.3, Gamma: 2}
+		p := Profile{Form: form, Base: 10, PerRequest: 0.05, PerResidentToken: 4e-5, PerResidentBeside: 9e-5, PerPrefillToken: 0.1, PerExchanged: 0.04, LongExchange: 1.3, Gamma: 2}
 		loan, ok := Borrow(on("L40S", 2), []Lender{{"twin", on("L40S", 2), p, 1}})
 		require.True(t, ok)
 		assert.Equal(t, p, loan.Profile)
+		faster, ok := Borrow(on("H100", 2), []Lender{{"card", on("L40S", 2), p, 1}})
+		require.True(t, ok)
+		assert.InEpsilon(t, 9.0/4, float64(faster.Profile.PerResidentBeside/faster.Profile.PerResidentToken), 1e-9, "both are read over the same memory")
 	}
 }
 

@@ -53,11 +53,11 @@ func overlap(memory, arithmetic float64) float64 { return math.Hypot(memory, ari
 //
 // with a = Base (reading the weights), g = PerPrefillToken (arithmetic of one
 // token, decoded or prefilled), x = PerExchanged, l = LongExchange, b = PerRequest, c =
-// PerResidentToken, o = Overhead, w = PerPrompt, and pairs = q*in*in/2 per prompt, where q is PerPair or,
-// without one, attentionRatio*c. Every request is
-// replaced after out iterations, so m = n/out prompts come per iteration. They
-// share iterations as independent arrivals do: a share 1-exp(-m) of the iterations
-// carries all of them.
+// PerResidentToken (beside prompts PerResidentBeside), o = Overhead, w = PerPrompt, and
+// pairs = q*in*in/2 per prompt, where q is PerPair or, without one, attentionRatio times
+// PerResidentToken. Every request is replaced after out iterations, so m = n/out prompts
+// come per iteration. They share iterations as independent arrivals do: a share 1-exp(-m)
+// of the iterations carries all of them.
 func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 	in, out := float64(shape.Input), float64(shape.Output)
 	a, b, c, g := float64(p.Base), float64(p.PerRequest), float64(p.PerResidentToken), float64(p.PerPrefillToken)
@@ -71,6 +71,7 @@ func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 		if busy > 0 {
 			together := n + in*m/busy
 			mixed = (1-busy)*mixed + busy*(p.computed(together)+p.exchanged(together))
+			c += busy * (float64(p.beside()) - c)
 		}
 		return float64(p.Overhead) + b*n + c*n*(in+out/2) + mixed + m*p.promptCost(in)
 	}
@@ -84,12 +85,13 @@ func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 //
 // where k are the tokens of all engines that share them.
 func (p *Profile) computed(tokens float64) float64 {
-	return p.computedAmong(tokens, tokens*float64(max(1, p.Experts.Engines)))
+	return p.computedAmong(tokens, tokens*float64(max(1, p.Experts.Engines)), tokens)
 }
 
 // computedAmong is the same where all engines that share the experts have so many tokens
-// together, which also move to the experts and back.
-func (p *Profile) computedAmong(tokens, all float64) float64 {
+// together. Those of the others also move to the experts and back; the engine with the
+// fewest of its own has the most to move.
+func (p *Profile) computedAmong(tokens, all, fewest float64) float64 {
 	memory, arithmetic := float64(p.Base), float64(p.PerPrefillToken)*tokens
 	x := p.Experts
 	if x.Reading <= 0 || all <= 0 {
@@ -97,7 +99,7 @@ func (p *Profile) computedAmong(tokens, all float64) float64 {
 	}
 	memory -= float64(x.Reading) * math.Expm1(all*math.Log1p(-x.Share))
 	arithmetic += float64(x.PerToken) * (all/float64(max(1, x.Engines)) - tokens)
-	return overlap(memory, arithmetic) + float64(x.PerExchanged)*all
+	return overlap(memory, arithmetic) + float64(x.PerExchanged)*(all-fewest)
 }
 
 // exchanged is what an iteration with so many tokens takes longer for what devices send
@@ -120,13 +122,13 @@ func (p Profile) promptCost(in float64) float64 {
 // prefill, with n requests in service, as it counts for the time in service.
 func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
 	in := float64(shape.Input)
-	g, c := float64(p.PerPrefillToken), float64(p.PerResidentToken)
+	g := float64(p.PerPrefillToken)
 	switch p.Form {
 	case FourParameters:
 		return float64(p.Gamma) + g*in*n
 	case Overlapped:
 		out := float64(shape.Output)
-		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + p.computed(n+in) + p.exchanged(n+in) + p.promptCost(in)
+		return float64(p.Overhead) + float64(p.PerRequest)*n + float64(p.beside())*n*(in+out/2) + p.computed(n+in) + p.exchanged(n+in) + p.promptCost(in)
 	}
 	return g * in
 }

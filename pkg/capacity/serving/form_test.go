@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +19,7 @@ func everything(form Form) Profile {
 }
 
 // fourEngines share experts of which a token uses a tenth.
-var fourEngines = ExpertTimes{Reading: 6, Share: 0.1, Engines: 4, PerToken: 0.004, PerExchanged: 0.0002}
+var fourEngines = ExpertTimes{Reading: 6, Share: 0.1, Engines: 4, PerToken: 0.004, PerExchanged: 0.0008 / 3}
 
 // The formulas of decode and first, worked out by another program.
 func TestTheOverlappedFormByHand(t *testing.T) {
@@ -108,7 +109,31 @@ func TestOneIterationByHand(t *testing.T) {
 	overlapped.Experts = fourEngines
 	assert.InDelta(t, 22.686420013, float64(overlapped.Iteration(17, 9000, 500)), 1e-8)
 	assert.InDelta(t, 12.091071553, float64(overlapped.Iteration(3, 100, 0)), 1e-8)
-	assert.InDelta(t, 22.444859815, float64(overlapped.IterationAmong(17, 9000, 500, 1800)), 1e-8)
+	assert.InDelta(t, 22.444859815, float64(overlapped.IterationAmong(17, 9000, 500, 1800, 450)), 1e-8)
+	assert.InDelta(t, 22.444859815+0.0008/3*400, float64(overlapped.IterationAmong(17, 9000, 500, 1800, 50)), 1e-8, "one has few of its own, so that it waits for 400 more")
 	overlapped.PerPair = 2e-6
 	assert.InDelta(t, 0.003, float64(overlapped.Attention(1500)), 1e-12)
+}
+
+// What 12 requests hold costs 1e-5 ms more per token beside prompts.
+func TestReadingTheCacheBesidePromptsByHand(t *testing.T) {
+	plain := everything(Overlapped)
+	beside := plain
+	beside.PerResidentBeside = plain.PerResidentToken + 1e-5
+	more := func(n int, resident, prefill capacity.Tokens) float64 {
+		return float64(beside.Iteration(n, resident, prefill) - plain.Iteration(n, resident, prefill))
+	}
+	assert.InDelta(t, 0, more(12, 9000, 0), 1e-12, "decoding alone")
+	assert.InDelta(t, 0.09, more(12, 9000, 1), 1e-9, "9,000 tokens")
+	assert.InDelta(t, 0, more(0, 0, 500), 1e-12, "a prompt alone")
+
+	// 12 requests of 400 and 100 tokens hold 5,400 in the mean. Of the iterations, the share
+	// 1-exp(-12/100) has prompts; a first token's own has always.
+	shape := capacity.TokenShape{Input: 400, Output: 100}
+	assert.InDelta(t, -math.Expm1(-0.12)*0.054, beside.decode(12, shape)-plain.decode(12, shape), 1e-9)
+	assert.InDelta(t, 0.054, beside.prefill(12, shape)-plain.prefill(12, shape), 1e-9)
+	alone, linear := everything(Linear), everything(Linear)
+	linear.PerResidentBeside = 1
+	assert.InDelta(t, alone.decode(12, shape), linear.decode(12, shape), 0, "another form")
+	assert.InDelta(t, float64(alone.Iteration(12, 9000, 1)), float64(linear.Iteration(12, 9000, 1)), 0, "another form")
 }

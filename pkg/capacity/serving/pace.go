@@ -39,7 +39,7 @@ func (l Learned) Like(p Profile, factor float64) Learned {
 // Paced is the profile of which all times are so many times as long.
 func (p Profile) Paced(pace float64) Profile {
 	for _, t := range []*capacity.Milliseconds{
-		&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.Overhead, &p.PerExchanged, &p.LongExchange,
+		&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerResidentBeside, &p.PerPrefillToken, &p.Overhead, &p.PerExchanged, &p.LongExchange,
 		&p.PerPair, &p.PerPrompt, &p.Gamma, &p.First.Fixed, &p.First.Cold,
 		&p.Experts.Reading, &p.Experts.PerToken, &p.Experts.PerExchanged,
 	} {

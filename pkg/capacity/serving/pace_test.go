@@ -41,4 +41,5 @@ func TestAPaceIsAMedianAndBounded(t *testing.T) {
 	assert.InEpsilon(t, 20.1, l.Pace(overlapped.Paced(0.001)), 0.01)
 	assert.InEpsilon(t, 1/20.1, l.Pace(overlapped.Paced(1000)), 0.01)
 	assert.Equal(t, capacity.Tokens(1000), Profile{KVTokens: 1000}.Paced(2).KVTokens)
+	assert.Equal(t, Profile{PerResidentToken: 2, PerResidentBeside: 6}, Profile{PerResidentToken: 1, PerResidentBeside: 3}.Paced(2))
 }

@@ -23,6 +23,9 @@ type Profile struct {
 	PerRequest capacity.Milliseconds
 	// PerResidentToken is the time that each token in the KV cache adds.
 	PerResidentToken capacity.Milliseconds
+	// PerResidentBeside is the same in an iteration that also computes prompts; 0 means that
+	// it is the same there. Only the form Overlapped reads it.
+	PerResidentBeside capacity.Milliseconds
 	// PerPrefillToken is the time that each prompt token prefilled in the
 	// iteration adds.
 	PerPrefillToken capacity.Milliseconds
@@ -69,8 +72,8 @@ type ExpertTimes struct {
 	// Engines is how many engines share the experts (expert parallelism beside data
 	// parallelism), each of which reads its part of them for the tokens of all; 0 means
 	// one. PerToken is the part of PerPrefillToken that is theirs, which moves to where the
-	// experts are, and PerExchanged what each token of any engine adds for its way there
-	// and back.
+	// experts are, and PerExchanged what each token adds for its way to the engines that did
+	// not compute it, and back. The engine with the fewest tokens of its own waits for the most.
 	Engines                int
 	PerToken, PerExchanged capacity.Milliseconds
 }
@@ -84,7 +87,8 @@ func (p Profile) Known() bool { return p.Base > 0 }
 // are taken to have as many tokens.
 func (p *Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Milliseconds {
 	if p.Form == Overlapped {
-		return p.IterationAmong(n, resident, prefill, (capacity.Tokens(n)+prefill)*capacity.Tokens(max(1, p.Experts.Engines)))
+		own := capacity.Tokens(n) + prefill
+		return p.IterationAmong(n, resident, prefill, own*capacity.Tokens(max(1, p.Experts.Engines)), own)
 	}
 	return p.Base +
 		p.PerRequest*capacity.Milliseconds(n) +
@@ -93,11 +97,22 @@ func (p *Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.M
 }
 
 // IterationAmong is the same of an engine that shares experts with others, where all
-// have so many tokens together.
-func (p *Profile) IterationAmong(n int, resident, prefill, all capacity.Tokens) capacity.Milliseconds {
-	tokens := float64(n) + float64(prefill)
-	return p.Overhead + p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
-		capacity.Milliseconds(p.exchanged(tokens)+p.computedAmong(tokens, float64(all)))
+// have so many tokens together, and one of them the fewest.
+func (p *Profile) IterationAmong(n int, resident, prefill, all, fewest capacity.Tokens) capacity.Milliseconds {
+	tokens, reading := float64(n)+float64(prefill), p.PerResidentToken
+	if prefill > 0 {
+		reading = p.beside()
+	}
+	return p.Overhead + p.PerRequest*capacity.Milliseconds(n) + reading*capacity.Milliseconds(resident) +
+		capacity.Milliseconds(p.exchanged(tokens)+p.computedAmong(tokens, float64(all), float64(fewest)))
+}
+
+// beside is what each resident token adds where prompts are computed too.
+func (p *Profile) beside() capacity.Milliseconds {
+	if p.PerResidentBeside > 0 {
+		return p.PerResidentBeside
+	}
+	return p.PerResidentToken
 }
 
 // Attention is what an iteration takes longer for attention between its prompt tokens

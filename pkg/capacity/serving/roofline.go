@@ -12,15 +12,19 @@ type DeviceFigures struct {
 	// what several send each other their parts over.
 	Devices int
 	Link    Link
+	// Rows is how many rows of queries the attention kernel computes for each head of a
+	// decoded token in an iteration that also computes prompts; 0 means one.
+	Rows int
 }
 
 // Efficiency is what lies between the published figures and a server.
 type Efficiency struct {
-	// Overhead is what every iteration takes beside reading and arithmetic, and what
-	// reading takes longer than at the published bandwidth.
-	Overhead capacity.Milliseconds
-	// Arithmetic is the share of the published operations per second that is reached.
-	Arithmetic float64
+	// Overhead is what every iteration takes beside reading and arithmetic. PerLayer is
+	// the same for each layer, and PerSequence for each layer and decoded token.
+	Overhead, PerLayer, PerSequence capacity.Milliseconds
+	// Arithmetic is the share of the published operations per second that is reached,
+	// and Bandwidth that of the published bandwidth; 0 means all of the latter.
+	Arithmetic, Bandwidth float64
 }
 
 // Roofline is the profile that follows from published figures alone, with the
@@ -32,6 +36,10 @@ type Efficiency struct {
 //	b = 2*head / arithmetic                     decoded tokens alone are sampled
 //	q = 4*layers*width / arithmetic             both products of attention
 //
+// Where the attention kernel computes whole blocks of rows, a decoded token beside prompts
+// takes hypot(c, rows*q) for each resident token instead of c: the block's arithmetic
+// beside the reading.
+//
 // Of a mixture of experts, a holds no experts, which a token uses in part (ExpertTimes),
 // and g counts those that it uses. What several devices send each other is added
 // (ModelFigures.Exchange): to the overhead of an iteration, to b, and per token computed.
@@ -41,27 +49,41 @@ type Efficiency struct {
 // iteration reads less than its whole cache.
 func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 	exchange, ok := m.Exchange(d.Link, d.Devices)
-	if !ok || !m.ReadWhole() || m.Parameters <= m.Embedding+m.Head+m.Experts.Parameters || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
+	if !ok || !m.ReadWhole() || m.Parameters <= m.Embedding+m.Head+m.Experts.Parameters || d.Bandwidth <= 0 || d.Arithmetic <= 0 || !e.possible() {
 		return Profile{}
 	}
+	bandwidth := d.Bandwidth
+	if e.Bandwidth > 0 {
+		bandwidth *= e.Bandwidth
+	}
 	reading := func(bytes float64) capacity.Milliseconds {
-		return capacity.Milliseconds(1000 * bytes / d.Bandwidth)
+		return capacity.Milliseconds(1000 * bytes / bandwidth)
 	}
 	arithmetic := func(operations float64) capacity.Milliseconds {
 		return capacity.Milliseconds(1000 * operations / (d.Arithmetic * e.Arithmetic))
 	}
-	return Profile{
+	layers := capacity.Milliseconds(m.Layers)
+	p := Profile{
 		Form:             Overlapped,
-		Overhead:         e.Overhead + exchange.PerIteration,
+		Overhead:         e.Overhead + e.PerLayer*layers + exchange.PerIteration,
 		Base:             reading((m.Parameters - m.Embedding - m.Experts.Parameters) * m.WeightBytes),
 		PerResidentToken: reading(2 * float64(m.Layers*m.KVHeads*m.HeadSize) * m.CacheBytes),
 		PerPrefillToken:  arithmetic(2 * (m.Active() - m.Embedding - m.Head)),
-		PerRequest:       arithmetic(2*m.Head) + exchange.PerSampled,
+		PerRequest:       arithmetic(2*m.Head) + exchange.PerSampled + e.PerSequence*layers,
 		PerExchanged:     exchange.PerToken,
 		LongExchange:     exchange.Long,
 		PerPair:          arithmetic(4 * float64(m.Layers*m.Width)),
 		Experts:          ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes), Share: m.Experts.Share()},
 	}
+	if d.Rows > 1 {
+		p.PerResidentBeside = capacity.Milliseconds(overlap(float64(p.PerResidentToken), float64(d.Rows)*float64(p.PerPair)))
+	}
+	return p
+}
+
+// possible reports whether a server can be like this.
+func (e Efficiency) possible() bool {
+	return e.Arithmetic > 0 && e.Bandwidth >= 0 && e.Overhead >= 0 && e.PerLayer >= 0 && e.PerSequence >= 0
 }
 
 // ReadWhole says that an iteration reads the whole cache, in the usual form.

@@ -1,6 +1,7 @@
 package serving_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -86,6 +87,23 @@ func TestRooflineByHand(t *testing.T) {
 	is(1000*4*30*5000/5e14, p.PerPair, "attention")
 	assert.Equal(t, sent.PerToken, p.PerExchanged)
 	assert.Equal(t, sent.Long, p.LongExchange)
+	assert.Zero(t, p.PerResidentBeside, "the same as alone")
+
+	// Nine tenths of the bandwidth, 0.02 ms for each of 30 layers and 0.0001 for each token in it.
+	better := e
+	better.Bandwidth, better.PerLayer, better.PerSequence = 0.9, 0.02, 0.0001
+	slower := serving.Roofline(m, d, better)
+	is(float64(p.Overhead)+30*0.02, slower.Overhead, "each layer")
+	is(float64(p.PerRequest)+30*0.0001, slower.PerRequest, "each layer of each token")
+	is(float64(p.Base)/0.9, slower.Base, "the bandwidth")
+	is(float64(p.PerResidentToken)/0.9, slower.PerResidentToken, "the bandwidth")
+	assert.Equal(t, p.PerPrefillToken, slower.PerPrefillToken, "arithmetic")
+
+	// Blocks of 64 rows: 64 pairs for each resident token, beside reading it.
+	d.Rows = 64
+	is(math.Hypot(1000*2*30*8*100*2/3e12, 64*1000*4*30*5000/5e14), serving.Roofline(m, d, e).PerResidentBeside, "a block of rows")
+	d.Rows = 1
+	assert.Zero(t, serving.Roofline(m, d, e).PerResidentBeside, "one row is no block")
 
 	// Of sixteen experts a token uses four.
 	m.Experts = serving.ExpertFigures{Count: 16, Used: 4, Parameters: 6e9}
@@ -103,6 +121,9 @@ func TestRooflineOfFiguresThatSayNothing(t *testing.T) {
 		"no arithmetic":                     func(_ *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) { d.Arithmetic = 0 },
 		"none of the arithmetic is reached": func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.Arithmetic = 0 },
 		"less than no overhead":             func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.Overhead = -1 },
+		"less than nothing of a layer":      func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.PerLayer = -1 },
+		"less than nothing of a sequence":   func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.PerSequence = -1 },
+		"less than no bandwidth is reached": func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.Bandwidth = -1 },
 		"nothing beside the tables":         func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) { m.Parameters = 9e8 },
 		"nothing beside the experts": func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) {
 			m.Experts = serving.ExpertFigures{Count: 16, Used: 4, Parameters: 8.1e9}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -246,4 +248,59 @@ func TestRunsOfSeveralEnginesArePredictedExactly(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhichServersScheduleAhead(t *testing.T) {
+	for meta, want := range map[string]bool{
+		`{}`:                          false,
+		`{"vllm_version": "0.13.0"}`:  false,
+		`{"vllm_version": "0.14.0"}`:  true,
+		`{"vllm_version": "v0.19.0"}`: true,
+		`{"vllm_version": "1.0"}`:     true,
+		`{"vllm_version": "main"}`:    false,
+		`{"vllm_version": "0.19.0", "resolved_config": {"scheduler_config": {"async_scheduling": false}}}`: false,
+		`{"vllm_version": "0.11.2", "resolved_config": {"scheduler_config": {"async_scheduling": true}}}`:  true,
+	} {
+		var r record
+		require.NoError(t, json.Unmarshal([]byte(meta), &r.meta))
+		assert.Equal(t, want, r.ahead(), meta)
+	}
+}
+
+// A server that schedules ahead takes nothing beside the device's work, and its first tokens
+// come an iteration later.
+func TestARunOfAServerThatSchedulesAhead(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "made")
+	madeRun(t, folder, truth)
+	r, err := readRecord(folder)
+	require.NoError(t, err)
+	before, err := judge{}.profile(r, truth)
+	require.NoError(t, err)
+	behind, err := judge{}.record(r, efficiency{Arithmetic: truth.Arithmetic})
+	require.NoError(t, err)
+	r.meta.Version = "0.19.0"
+	after, err := judge{}.profile(r, truth)
+	require.NoError(t, err)
+	assert.InDelta(t, float64(truth.Overhead), float64(before.Overhead-after.Overhead), 1e-9)
+	ahead, err := judge{}.record(r, truth)
+	require.NoError(t, err)
+	assert.Greater(t, ahead.meanTTFT, behind.meanTTFT)
+	assert.InEpsilon(t, behind.meanTPOT, ahead.meanTPOT, 0.02)
+	var out strings.Builder
+	report{&out}.record(r, after)
+	assert.Contains(t, out.String(), "schedules while the device computes")
+}
+
+// Two devices add up 129 times 5,120 numbers of two bytes of each token.
+func TestALinkAsItWasMeasured(t *testing.T) {
+	var r record
+	r.meta.Model, r.meta.Hardware.Device, r.meta.Cache.Tokens = "Qwen/Qwen3-32B", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 2400
+	r.meta.Engine.Type, r.meta.Engine.Tensor, r.engines = "bfloat16", 2, 1
+	published, err := judge{}.profile(r, truth)
+	require.NoError(t, err)
+	measured, err := judge{link: 10}.profile(r, truth)
+	require.NoError(t, err)
+	assert.InEpsilon(t, 1000*129*5120*2/10e9, float64(measured.PerExchanged), 1e-9)
+	assert.InEpsilon(t, 0.44*63/10, float64(measured.PerExchanged/published.PerExchanged), 1e-9)
+	assert.ErrorContains(t, run([]string{"--data", "none", "--link", "-1"}, io.Discard), "--link -1: expected GB/s")
 }

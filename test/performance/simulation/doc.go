@@ -3,9 +3,9 @@
 // vLLM, request by request with that server's limits.
 //
 // How long an iteration takes follows from the published figures of the model and
-// of the device (roofline) and two constants: what every iteration takes
-// beside reading and arithmetic, and the share of the published arithmetic that is
-// reached. They are fitted to the means of half of the sweep's token shapes (the
+// of the device (roofline), from published times of single kernels (usual), and from two
+// constants: what every iteration takes beside the device's work, and the share of the
+// published arithmetic that is reached. They are fitted to the means of half of the sweep's token shapes (the
 // black fields of a checkerboard over the two length axes) and judged on the other
 // half, both ways round; the recorded runs, on other devices, are judged with the
 // same constants of either half.
@@ -16,6 +16,9 @@
 // clusters, says of the hardware what meta.json does not; a KV cache whose size nobody
 // says is what the weights leave of the memory. A prefix cache finds what the hash_ids
 // of requests.jsonl say, in the form of Mooncake's traces, and nothing without them.
+// The prompts of an iteration make decoding beside them slower, as its attention kernel
+// has it (devices). A server that schedules while the device computes (vLLM from 0.14 on)
+// takes nothing beside the device's work, and a request waits for one more iteration.
 // What is not modelled is refused with its name: pipelines, engines for prefill or
 // decode alone, quantized weights, experts shared by engines of several devices each,
 // and what has no published figures.

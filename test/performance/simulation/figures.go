@@ -19,9 +19,15 @@ import (
 // shapes of a model's matrices.
 type device struct {
 	bandwidth, sheet, measured float64
+	// rows are those of the blocks in which its attention kernel computes; 0 where a block
+	// holds the heads of a decoded token.
+	rows int
 	// kind is what its link to others follows from.
 	kind capacity.Device
 }
+
+// flashRows are the rows of a block of FlashAttention 2.
+const flashRows = 64
 
 // devices are known by the name that the driver reports. The measured products are
 // of one program on many machines, github.com/zzc0721/torch-performance-test-data;
@@ -32,14 +38,22 @@ type device struct {
 // for this kind of product (Nvidia's white paper of the Ada architecture); its 82.6
 // are without tensor cores, its 330.3 with fp16 accumulation. The RTX PRO 6000's is an
 // eighth of its 4,000 fp4 TOPS with sparsity.
+//
+// vLLM runs FlashAttention 2 on these devices but for those with Hopper's instructions, which
+// have FlashAttention 3. FlashAttention 2 lets the query heads that share a key-value head
+// share a block of 64 rows as long as every sequence has one query
+// (github.com/vllm-project/flash-attention at 617264c: seqlenq_ngroups_swapped in
+// csrc/flash_attn/flash_api.cpp, kBlockM in csrc/flash_attn/src/flash_fwd_launch_template.h).
+// Beside the chunk of a prompt each head of each decoded token has a block of its own.
+// FlashAttention 3 packs the heads always (should_pack_gqa in hopper/heuristics.h).
 var devices = map[string]device{
 	"NVIDIA H100 80GB HBM3":                             {bandwidth: 3350e9, sheet: 989.4e12, measured: 789.2e12, kind: capacity.Device{Accelerator: "H100"}},
 	"NVIDIA H200":                                       {bandwidth: 4800e9, sheet: 989.4e12, measured: 789.2e12, kind: capacity.Device{Accelerator: "H200"}},
-	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 264.5e12, kind: capacity.Device{Accelerator: "A100"}},
-	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 246.3e12, kind: capacity.Device{Accelerator: "A100"}},
-	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 166.6e12, kind: capacity.Device{Accelerator: "RTX4090"}},
-	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1597e9, sheet: 500e12, measured: 417.3e12, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
-	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
+	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 264.5e12, rows: flashRows, kind: capacity.Device{Accelerator: "A100"}},
+	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 246.3e12, rows: flashRows, kind: capacity.Device{Accelerator: "A100"}},
+	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 166.6e12, rows: flashRows, kind: capacity.Device{Accelerator: "RTX4090"}},
+	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1597e9, sheet: 500e12, measured: 417.3e12, rows: flashRows, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
+	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12, rows: flashRows, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
 }
 
 // modelNamed finds the figures of a model at the precisions of its weights and
@@ -71,7 +85,7 @@ func deviceNamed(name string, count int, sheet bool) (deviceFigures, error) {
 	if sheet {
 		arithmetic = d.sheet
 	}
-	figures := deviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count), Devices: count}
+	figures := deviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count), Devices: count, Rows: d.rows}
 	if figures.Link, ok = serving.LinkOf(d.kind); !ok && count > 1 {
 		return figures, fmt.Errorf("no published figures of the link between several of the device %q", name)
 	}

@@ -90,6 +90,9 @@ func meanSize(all []miss) (mean miss) {
 type judge struct {
 	// sheet takes the arithmetic of a device from its data sheet.
 	sheet bool
+	// link is what a collective operation among the devices of a recorded run sends in one
+	// direction, in GB/s; 0 takes the published one.
+	link float64
 }
 
 // row is what the engine says of a row of the sweep.
@@ -102,7 +105,7 @@ func (j judge) row(r row, constants efficiency) (statistics, error) {
 	if err != nil {
 		return statistics{}, err
 	}
-	profile := roofline(model, device, constants)
+	profile := roofline(model, device, usual(constants))
 	profile.KVTokens, profile.BatchLimit = sweepCache, sweepBatch
 	all, err := server{profile: profile, budget: sweepBudget, client: true}.serve(r.requests(), r.duration)
 	if err != nil {
@@ -118,7 +121,7 @@ func (j judge) record(r record, constants efficiency) (statistics, error) {
 	if err != nil {
 		return statistics{}, err
 	}
-	s := server{profile: profile, budget: e.BatchedTokens, engines: r.engines}
+	s := server{profile: profile, budget: e.BatchedTokens, engines: r.engines, ahead: r.ahead()}
 	if cached, said := r.prefixes(); cached && said {
 		s.prompts = r.prompts
 	}
@@ -140,6 +143,14 @@ func (j judge) profile(r record, constants efficiency) (serving.Profile, error) 
 	device, err := deviceNamed(r.meta.Hardware.Device, tensor, j.sheet)
 	if err != nil {
 		return serving.Profile{}, err
+	}
+	if j.link > 0 {
+		device.Link.Bandwidth, device.Link.PerPeer, device.Link.Share = j.link*1e9, false, 1
+	}
+	constants = usual(constants)
+	if r.ahead() {
+		// What is fitted is what the engine does while the device waits. Here it does not.
+		constants.Overhead = 0
 	}
 	profile := roofline(model, device, constants)
 	if r.sharing && model.Experts.Count > 0 {

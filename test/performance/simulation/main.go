@@ -30,12 +30,16 @@ func run(arguments []string, out io.Writer) error {
 	folder := flags.String("run", "", "another recorded run to judge (meta.json, requests.jsonl, and config.json for hardware that meta.json does not name), or a folder of such, absolute or within the data folder")
 	target := flags.String("out", "bench-simulation.json", "where the numbers go; empty for nowhere")
 	sheet := flags.Bool("datasheet", false, "take the arithmetic of the devices from their data sheets, not as it was measured")
+	link := flags.Float64("link", 0, "what nccl-tests' all_reduce_perf measures between the devices of the runs (busbw), in GB/s; 0 takes the published figures of their links")
 	rows := flags.Bool("rows", false, "print the error at every row of the sweep")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if *data == "" {
 		return fmt.Errorf("say where the data is: --data FOLDER (holds %s and %s)", defaultSweep, defaultRun)
+	}
+	if !(*link >= 0) {
+		return fmt.Errorf("--link %v: expected GB/s, or 0 for the published figures", *link)
 	}
 	sweep := filepath.Join(*data, defaultSweep)
 	points, err := readSweep(sweep)
@@ -52,7 +56,7 @@ func run(arguments []string, out io.Writer) error {
 			return err
 		}
 	}
-	results, err := compare(judge{sheet: *sheet}, report{out}, sweep, points, recorded, *rows)
+	results, err := compare(judge{sheet: *sheet, link: *link}, report{out}, sweep, points, recorded, *rows)
 	if err != nil {
 		return err
 	}

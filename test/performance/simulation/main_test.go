@@ -57,7 +57,7 @@ func madeRun(t *testing.T, folder string, constants efficiency) {
 	require.NoError(t, err)
 	device, err := deviceNamed("NVIDIA GeForce RTX 4090", 1, false)
 	require.NoError(t, err)
-	profile := roofline(model, device, constants)
+	profile := roofline(model, device, usual(constants))
 	profile.KVTokens, profile.BatchLimit = 2400, 4
 	requests := make([]request, 40)
 	for i := range requests {

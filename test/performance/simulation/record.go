@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -34,8 +35,9 @@ type record struct {
 
 // meta is what a run's meta.json says of the server.
 type meta struct {
-	Model  string `json:"model"`
-	Engine struct {
+	Model   string `json:"model"`
+	Version string `json:"vllm_version"`
+	Engine  struct {
 		Sequences     int    `json:"max_num_seqs"`
 		BatchedTokens int    `json:"max_num_batched_tokens"`
 		Type          string `json:"dtype"`
@@ -56,6 +58,11 @@ type meta struct {
 		Device string  `json:"device_name"`
 		Memory float64 `json:"device_total_memory_bytes"`
 	} `json:"hardware"`
+	Resolved struct {
+		Scheduler struct {
+			Ahead *bool `json:"async_scheduling"`
+		} `json:"scheduler_config"`
+	} `json:"resolved_config"`
 }
 
 // entry is a line of requests.jsonl. Times are in seconds: the arrival of the wall
@@ -159,6 +166,21 @@ func (r *record) check() error {
 		return fmt.Errorf("no published figures for the quantization %q", m.Engine.Quantization)
 	}
 	return nil
+}
+
+// aheadSince is the first version of vLLM, 0.14, that schedules asynchronously if nothing is
+// said (its release notes).
+const aheadSince = 14
+
+// ahead says whether the server chose the requests of an iteration, and prepared it, while
+// the one before ran. A server of which nobody knows the version is taken not to.
+func (r *record) ahead() bool {
+	if said := r.meta.Resolved.Scheduler.Ahead; said != nil {
+		return *said
+	}
+	var major, minor int
+	read, _ := fmt.Sscanf(strings.TrimPrefix(r.meta.Version, "v"), "%d.%d", &major, &minor)
+	return read == 2 && (major > 0 || minor >= aheadSince)
 }
 
 // prefixes says whether the server cached prefixes, and whether the run says which prompts

@@ -65,6 +65,9 @@ func (p report) record(r record, profile serving.Profile) {
 	case cached:
 		p.printf("  its prefix cache is taken to find nothing, as no hash_ids say which prompts begin alike\n")
 	}
+	if r.ahead() {
+		p.printf("  it schedules while the device computes\n")
+	}
 	switch {
 	case profile.Experts.Engines > 1:
 		p.printf("  %d such engines share the experts and the requests, and go together\n", r.engines)

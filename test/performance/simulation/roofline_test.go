@@ -131,26 +131,27 @@ func TestEnginesThatShareExpertsByHand(t *testing.T) {
 	require.True(t, p.Known())
 	// 20 ways of (10+1) us, and (6+2) as for much
 	assert.InDelta(t, 2.38, float64(p.Overhead), 1e-9)
-	// half of the experts; 2*6e8*0.2 operations; 20 * 1/2*1000 bytes
+	// half of the experts; 2*6e8*0.2 operations; 20 * 1000 bytes
 	assert.Equal(t, 2, p.Experts.Engines)
 	assert.InDelta(t, 0.6, float64(p.Experts.Reading), 1e-9)
 	assert.InDelta(t, 0.0048, float64(p.Experts.PerToken), 1e-9)
-	assert.InDelta(t, 0.001, float64(p.Experts.PerExchanged), 1e-9)
-	// 72 of 100 tokens are its own, and it does the experts' work of 50.
-	want := 2.38 + 0.004 + math.Hypot(0.6+0.6, 0.0128*72-0.0048*22) + 0.1
-	assert.InDelta(t, want, float64(p.IterationAmong(1, 0, 71, 100)), 1e-6)
-	assert.InDelta(t, float64(p.IterationAmong(1, 0, 71, 144)), float64(p.Iteration(1, 0, 71)), 1e-12, "the other is taken to have as many")
+	assert.InDelta(t, 0.002, float64(p.Experts.PerExchanged), 1e-9)
+	// 72 of 100 tokens are its own, and it does the experts' work of 50. The other one has 28 of
+	// its own and waits for 72.
+	want := 2.38 + 0.004 + math.Hypot(0.6+0.6, 0.0128*72-0.0048*22) + 0.144
+	assert.InDelta(t, want, float64(p.IterationAmong(1, 0, 71, 100, 28)), 1e-6)
+	assert.InDelta(t, float64(p.IterationAmong(1, 0, 71, 144, 72)), float64(p.Iteration(1, 0, 71)), 1e-12, "the other is taken to have as many")
 
-	// Four have a quarter of the experts each; 20 ways of (10+3) us and (6+6); 3/4*1000 bytes.
+	// Four have a quarter of the experts each; 20 ways of (10+3) us and (6+6); 1000 bytes.
 	p = shared(one, 4)
 	assert.InDelta(t, 2.5, float64(p.Overhead), 1e-9)
 	assert.InDelta(t, 0.3, float64(p.Experts.Reading), 1e-9)
 	assert.InDelta(t, 0.0048, float64(p.Experts.PerToken), 1e-9)
-	assert.InDelta(t, 0.0015, float64(p.Experts.PerExchanged), 1e-9)
+	assert.InDelta(t, 0.002, float64(p.Experts.PerExchanged), 1e-9)
 	// Over three links at a time.
 	peers := one
 	peers.Link.PerPeer = true
-	assert.InDelta(t, 0.0005, float64(shared(peers, 4).Experts.PerExchanged), 1e-9)
+	assert.InDelta(t, 0.002/3, float64(shared(peers, 4).Experts.PerExchanged), 1e-9)
 
 	assert.False(t, shared(plainDevice, 2).Known(), "no word of the link")
 	two := one
@@ -206,4 +207,33 @@ func TestTheFiguresMeetMeasuredServersWithNVLink(t *testing.T) {
 		without := (silent.Iteration(1, 0, 8192) - silent.Iteration(1, 0, 4096)) / 4096
 		assert.Greater(t, math.Abs(measured.prefill-float64(without)), math.Abs(measured.prefill-float64(perToken)), "%d devices that send nothing", devices)
 	}
+}
+
+// What attention takes in a layer for 128 requests with 1,024 tokens each, beside 256 tokens
+// of a prompt, over what it takes for them alone (LLMServingSim at 5daddb2, attention.csv of
+// profiler/perf, vLLM 0.19), the prompt's own time taken off.
+func TestDecodingBesidePromptsIsAsSlowAsMeasured(t *testing.T) {
+	for name, c := range map[string]struct {
+		model, device string
+		devices       int
+		measured      float64
+	}{
+		"four heads share a key, RTX 4090":           {"Llama-3.1-8B", "NVIDIA GeForce RTX 4090", 1, (1495.4 - 15) / 606.2},
+		"four heads share a key, RTX PRO 6000":       {"Llama-3.1-8B", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 1, (699 - 11.1) / 404.9},
+		"eight heads share a key, half on each":      {"Qwen/Qwen3-32B", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 2, (674.9 - 11.1) / 228.9},
+		"eight heads share a key, all on one device": {"Qwen/Qwen3-30B-A3B", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 1, (672.2 - 11) / 230.3},
+	} {
+		model, err := modelNamed(c.model, "bfloat16", "auto")
+		require.NoError(t, err)
+		device, err := deviceNamed(c.device, c.devices, false)
+		require.NoError(t, err)
+		p := roofline(model, device, usual(efficiency{Arithmetic: 0.77}))
+		assert.InEpsilon(t, c.measured, float64(p.PerResidentBeside/p.PerResidentToken), 0.15, name)
+	}
+	// FlashAttention 3 packs the heads.
+	model, err := modelNamed("Llama-3.1-8B", "bfloat16", "auto")
+	require.NoError(t, err)
+	device, err := deviceNamed("NVIDIA H100 80GB HBM3", 1, false)
+	require.NoError(t, err)
+	assert.Zero(t, roofline(model, device, usual(efficiency{Arithmetic: 0.77})).PerResidentBeside)
 }

@@ -30,6 +30,8 @@ type server struct {
 	// prompts are what the requests' prompts begin with, for a server that caches
 	// prefixes; nil for one that does not, or of which nobody knows it.
 	prompts []*workload.Prompt
+	// ahead says that the requests of an iteration are chosen while the one before runs.
+	ahead bool
 	// client says that tokens are seen by a client: one iteration after the engine
 	// has them.
 	client bool
@@ -40,7 +42,7 @@ type server struct {
 // waits for all.
 func (s server) serve(requests []request, end time.Duration) ([]served, error) {
 	p := player{requests: requests, first: make([]time.Duration, len(requests)), last: make([]time.Duration, len(requests))}
-	options := simulation.Options{Profile: s.profile, TokenBudget: s.budget, Watch: p.iterationEnds, PrefixCache: s.prompts != nil}
+	options := simulation.Options{Profile: s.profile, TokenBudget: s.budget, Watch: p.iterationEnds, PrefixCache: s.prompts != nil, Ahead: s.ahead}
 	engine, err := simulation.NewGroup(options, max(1, s.engines))
 	if err != nil {
 		return nil, err
