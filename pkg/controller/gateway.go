@@ -111,7 +111,7 @@ func join(models map[decision.ModelKey]*decision.Model, h hearing, gateways map[
 		m := models[key]
 		g, others := h.sum(key, gateways, showing)
 		if g != nil {
-			m.Arrival, m.Recent, m.RecentSpan, m.Queue = g.Arrival, g.Recent, g.RecentSpan, g.Queue
+			m.Arrival, m.Recent, m.RecentSpan, m.Queue, m.Pace = g.Arrival, g.Recent, g.RecentSpan, g.Queue, g.Pace
 		}
 		if len(others) > 0 {
 			odd.distrusted[key] = others

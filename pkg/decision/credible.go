@@ -50,7 +50,7 @@ func (r *round) atMost(p *Replica, inFlight float64) (most float64, known bool) 
 		return 0, false
 	}
 	most = ((1+settledWithin)*p.Running.Value + 1) / p.InService.Value
-	return most + inFlight/r.policy.Window.Seconds(), true
+	return most + inFlight/r.window(p).Seconds(), true
 }
 
 // disbelieveGateway leaves out a gateway's count of which the replicas can have done next to
@@ -73,7 +73,7 @@ func (r *round) disbelieveGateway(m *model) {
 			}
 		}
 	}
-	window := r.policy.Window.Seconds()
+	window := r.windowOf(m).Seconds()
 	if heard == 0 || heard < m.ready() || m.in.Arrival.Value*window <= unseenTimes*(done*window+inFlight+m.in.Queue.Value+1) {
 		return
 	}

@@ -90,7 +90,7 @@ func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *r
 	r.queued, r.down = r.queues(), snapshot.down()
 	old := memory.upTo(snapshot.Time)
 	for i := range snapshot.Models {
-		r.models[i] = r.begin(&snapshot.Models[i], old)
+		r.models[i] = r.begin(snapshot.Models[i].caughtUp(snapshot.Time, policy.Freshness), old)
 	}
 	return r
 }

@@ -281,7 +281,7 @@ func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
 // adds nothing here: complete counts for it where none just began. Each new replica would raise
 // the demand until it is scraped else, and the demand would add more replicas.
 func (r *round) countsOf(m *model) counts {
-	c := counts{steady: forecast.Count{Span: r.policy.Window}}
+	c := counts{steady: forecast.Count{Span: r.windowOf(m)}}
 	m.eachReplica(func(p *Replica) {
 		if p.Served.Time.After(c.at) {
 			c.at = p.Served.Time

@@ -39,6 +39,8 @@ type fluid struct {
 	// every is the time between two scrapes, unscraped stops them.
 	every     time.Duration
 	unscraped bool
+	// late is how long after a scrape it is known.
+	late time.Duration
 	// unheard is how many replicas of each variant, the first ones, never say anything.
 	unheard int
 	// deaf has every write fail.
@@ -396,27 +398,55 @@ func (f *fluid) scrape() {
 	f.zeroed = false
 }
 
-// recent are the scrapes of one metrics window.
+// recent are the scrapes of one metrics window, and those that are not known yet.
 func (f *fluid) recent(all []scrape) []scrape {
-	return all[max(0, len(all)-int(time.Minute/f.every)):]
+	return all[max(0, len(all)-int((f.window()+f.late+f.every-1)/f.every)):]
+}
+
+// window is what the reader of metrics widens the metrics window to: it holds two scrapes.
+func (f *fluid) window() time.Duration {
+	if 2*f.every <= f.policy.Window {
+		return f.policy.Window
+	}
+	return f.policy.Window * 5 / 2
+}
+
+// pace is what the reader says of it.
+func (f *fluid) pace() Pace {
+	if f.late == 0 && f.window() == f.policy.Window {
+		return Pace{}
+	}
+	return Pace{Interval: f.every, Lag: f.late, Window: f.window()}
+}
+
+// known are the scrapes of the window that ends with the newest one that is known.
+func (f *fluid) known(all []scrape) []scrape {
+	if f.pace() == (Pace{}) {
+		return all
+	}
+	for len(all) > 0 && f.now.Sub(all[len(all)-1].at) < f.late {
+		all = all[:len(all)-1]
+	}
+	return all[max(0, len(all)-int(f.window()/f.every)):]
 }
 
 // snapshot is what can be seen of the world.
 func (f *fluid) snapshot() Snapshot {
 	s := Snapshot{Time: f.now, Cluster: f.cluster.Clone()}
 	for _, m := range f.models {
-		in := Model{Namespace: "ns", ID: m.id}
-		if n := len(m.scrapes); n > 0 && !m.direct {
-			last := m.scrapes[n-1]
+		in, scrapes := Model{Namespace: "ns", ID: m.id}, f.known(m.scrapes)
+		if n := len(scrapes); n > 0 && !m.direct {
+			last := scrapes[n-1]
+			in.Pace = f.pace()
 			in.Queue = Sample{last.waiting, last.at, true}
 			// The gateway's queue is looked at every second while a model sleeps.
 			if m.sleeps() && !f.unscraped {
 				in.Queue = Sample{m.queue, f.now, true}
 			}
 			if n > 1 {
-				in.Arrival = increaseOf(m.scrapes)
-				in.Recent = increaseOf(m.scrapes[n-2:])
-				in.RecentSpan = last.at.Sub(m.scrapes[n-2].at)
+				in.Arrival = increaseOf(scrapes)
+				in.Recent = increaseOf(scrapes[n-2:])
+				in.RecentSpan = last.at.Sub(scrapes[n-2].at)
 			}
 		}
 		for _, v := range m.variants {
@@ -470,7 +500,7 @@ func (f *fluid) observe(v *vessel) Variant {
 	}
 	for _, p := range v.pods {
 		if p.ready {
-			if in.Replicas = append(in.Replicas, shown(v.of(p), p, f.node(p))); len(in.Replicas) <= f.unheard {
+			if in.Replicas = append(in.Replicas, f.shown(v.of(p), p)); len(in.Replicas) <= f.unheard {
 				in.Replicas[len(in.Replicas)-1] = Replica{Name: p.name, Node: f.node(p), Since: p.since}
 			}
 			continue
@@ -500,26 +530,27 @@ func (f *fluid) node(p *vat) string {
 }
 
 // shown is what the metrics of a serving replica show; rates need two scrapes.
-func shown(profile serving.Profile, p *vat, node string) Replica {
-	r := Replica{Name: p.name, Node: node, Since: p.since}
-	n := len(p.scrapes)
+func (f *fluid) shown(profile serving.Profile, p *vat) Replica {
+	r := Replica{Name: p.name, Node: f.node(p), Since: p.since, Pace: f.pace()}
+	scrapes := f.known(p.scrapes)
+	n := len(scrapes)
 	if n == 0 {
 		return r
 	}
-	sample := func(v float64) Sample { return Sample{v, p.scrapes[n-1].at, true} }
-	r.Running = meanOf(p.scrapes, func(s scrape) float64 { return s.running })
-	r.Waiting = meanOf(p.scrapes, func(s scrape) float64 { return s.waiting })
+	sample := func(v float64) Sample { return Sample{v, scrapes[n-1].at, true} }
+	r.Running = meanOf(scrapes, func(s scrape) float64 { return s.running })
+	r.Waiting = meanOf(scrapes, func(s scrape) float64 { return s.waiting })
 	r.KVUse = sample(r.Running.Value * float64(conv.Input+conv.Output/2) / float64(profile.KVTokens))
 	r.KVTokens = sample(float64(profile.KVTokens))
 	if n == 1 {
 		return r
 	}
 	inFlight := func(s scrape) float64 { return s.running + s.waiting }
-	r.Served = increaseOf(p.scrapes)
-	r.InFlightGrowth = rateOf(p.scrapes, inFlight)
-	r.Recent = increaseOf(p.scrapes[n-2:])
-	r.Recent.Value += rateOf(p.scrapes[n-2:], inFlight).Value
-	r.RecentSpan = p.scrapes[n-1].at.Sub(p.scrapes[n-2].at)
+	r.Served = increaseOf(scrapes)
+	r.InFlightGrowth = rateOf(scrapes, inFlight)
+	r.Recent = increaseOf(scrapes[n-2:])
+	r.Recent.Value += rateOf(scrapes[n-2:], inFlight).Value
+	r.RecentSpan = scrapes[n-1].at.Sub(scrapes[n-2].at)
 	if r.Served.Value <= 0 {
 		return r
 	}

@@ -132,7 +132,7 @@ func (r *round) justBegun(m *model) bool {
 // fledgling reports whether the replica serves for less than a metrics window: its
 // means and rates are then of its start, and nothing is learned from them.
 func (r *round) fledgling(p *Replica) bool {
-	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
+	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.window(p)
 }
 
 // In a window that shows one state, what is in service is within settledWithin of Little's
@@ -170,7 +170,7 @@ func (r *round) steady(p *Replica) bool {
 	if settled := r.settled(p); !settled || r.ageSigned(p.InFlightGrowth) != ageFresh {
 		return settled
 	}
-	n, changed := p.Running.Value, math.Abs(p.InFlightGrowth.Value)*r.policy.Window.Seconds()
+	n, changed := p.Running.Value, math.Abs(p.InFlightGrowth.Value)*r.window(p).Seconds()
 	return changed <= max(settledWithin*n, settledChance*math.Sqrt(n)) || p.Waiting.Value-middle*changed > n
 }
 

@@ -125,7 +125,7 @@ func (r *round) hangs(m *model, v *variant, p *Replica) bool {
 		mean, _ := m.old.Forecast.Moments()
 		usual, known = capacity.Rate(mean/m.old.Forecast.Worth(m.old.Tokens.Shape)*p.Running.Value/running), true
 	}
-	return !known || float64(usual)*r.policy.Window.Seconds() > settledChance
+	return !known || float64(usual)*r.window(p).Seconds() > settledChance
 }
 
 // hung reports whether the replica of that index hangs.

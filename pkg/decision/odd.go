@@ -236,7 +236,7 @@ func (r *round) paces(m *model, v *variant) (paces []float64, usual float64) {
 	for i := range v.in.Replicas {
 		paces[i] = math.NaN()
 		p := &v.in.Replicas[i]
-		if !r.fresh(p.Running, p.Served) || p.Served.Value*r.policy.Window.Seconds() < leastJudged || !r.settled(p) {
+		if !r.fresh(p.Running, p.Served) || p.Served.Value*r.window(p).Seconds() < leastJudged || !r.settled(p) {
 			continue
 		}
 		shape := r.shapeOf(p, m.old.Tokens.Shape)
@@ -293,7 +293,7 @@ func (r *round) empties(m *model, v *variant) []bool {
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		ready++
-		if !r.fresh(p.Served, p.Output) || p.Served.Value*r.policy.Window.Seconds() < leastJudged {
+		if !r.fresh(p.Served, p.Output) || p.Served.Value*r.window(p).Seconds() < leastJudged {
 			continue
 		}
 		if empty[i] = p.Output.Value < hollow*usual; empty[i] {

@@ -66,6 +66,8 @@ type Model struct {
 	// Queue is the number of requests that wait in front of the replicas, in the
 	// gateway.
 	Queue Sample
+	// Pace is how the gateway is scraped.
+	Pace Pace
 	// Met is the share, 0 to 1, of the requests that kept the promised latency, of those that
 	// completed within the metrics window. It is absent where servers do not tell.
 	Met Kept
@@ -221,4 +223,17 @@ type Replica struct {
 	// Input and Output are the mean prompt and generated tokens of the requests that
 	// completed.
 	Input, Output Sample
+	// Pace is how the replica is scraped.
+	Pace Pace
+}
+
+// Pace is how samples came to be known. The zero Pace says nothing of it.
+type Pace struct {
+	// Interval is about the time between two scrapes.
+	Interval time.Duration
+	// Lag is how much older than an interval the newest sample is.
+	Lag time.Duration
+	// Window is what means and rates are taken over where that is not as usual, because scrapes are
+	// far apart or known late; 0 means that it is, over the policy's window.
+	Window time.Duration
 }

@@ -87,7 +87,8 @@ func (r *round) unseen(m *model) string {
 func (r *round) queues() map[string]bool {
 	queued := map[string]bool{}
 	for i := range r.snapshot.Models {
-		if m := &r.snapshot.Models[i]; r.age(m.Queue) == ageFresh {
+		m := r.snapshot.Models[i].caughtUp(r.snapshot.Time, r.policy.Freshness)
+		if r.age(m.Queue) == ageFresh {
 			queued[m.Namespace] = true
 		}
 	}

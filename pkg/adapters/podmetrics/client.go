@@ -288,13 +288,17 @@ func (c *Client) address(t modelserver.Target) (*url.URL, error) {
 // the replicas by pod, and what gateways count by model. Of a model only its name,
 // Arrival, Recent and Queue are set; its namespace is empty when nothing says it.
 //
-// Rates and means are taken over the window, which must hold at least two scrapes.
-// Where it holds none, the last value of a gauge is looked for as far back as the
+// Rates and means are taken over the window, and over a wider one where it holds no two scrapes;
+// Pace says so. Where it holds none, the last value of a gauge is looked for as far back as the
 // lookback; such a sample is as old as its time says.
 //
 // The error says how many ready pods and gateways did not answer the last time, and
 // names the first; the rest of the reading is good.
 func (c *Client) Read(_ context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	pace := decision.Pace{Interval: c.options.Interval}
+	if wide := widened(window, c.options.Interval); wide > window {
+		window, lookback, pace.Window = wide, max(wide, lookback), wide
+	}
 	c.mu.Lock()
 	c.window, c.lookback = max(c.window, window), max(c.lookback, lookback)
 	pods := make(map[types.NamespacedName]*pod, len(c.pods))
@@ -308,6 +312,7 @@ func (c *Client) Read(_ context.Context, at time.Time, window, lookback time.Dur
 	for name, p := range pods {
 		p.mu.Lock()
 		if r, ok := p.history.view(at, window, lookback).replica(name.Name, p.failure != nil); ok {
+			r.Pace = pace
 			replicas[name] = r
 		}
 		if p.failure != nil && p.target.Ready {
@@ -316,10 +321,23 @@ func (c *Client) Read(_ context.Context, at time.Time, window, lookback time.Dur
 		p.mu.Unlock()
 	}
 	models, err := c.models(at, window, lookback)
+	for key, m := range models {
+		m.Pace = pace
+		models[key] = m
+	}
 	if len(failures) > 0 {
 		err = errors.Join(&silent{summary("pods", len(pods), failures), why}, err)
 	}
 	return replicas, models, err
+}
+
+// widened is the window where it holds two scrapes at whatever time it ends, although one comes late;
+// else two and a half of the intervals.
+func widened(window, interval time.Duration) time.Duration {
+	if window >= 2*interval {
+		return window
+	}
+	return interval * 5 / 2
 }
 
 // silent is the error of pods that did not answer.

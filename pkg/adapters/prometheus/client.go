@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/config"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
@@ -44,6 +45,9 @@ type Client struct {
 	address string
 	timeout time.Duration
 	limits  limits
+	// matchers are those that are put into every selector.
+	matchers []*labels.Matcher
+	seen     sightings
 	// ends are those of the buckets of both latencies that can be promised.
 	ends [2]latencyEnds
 }
@@ -63,7 +67,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
-	plain := &http.Client{Transport: wholeAnswers{boundedAnswers{transport, defaultLimits}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	plain := &http.Client{Transport: wholeAnswers{boundedAnswers{newestToo{transport}, defaultLimits}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
@@ -74,7 +78,7 @@ func New(o Options) (*Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("PROMETHEUS_MATCHERS is %q: write matchers of PromQL with commas between them, such as cluster=\"a\": %w", o.Matchers, err)
 		}
-		c.api = oneCluster{c.api, matchers}
+		c.api, c.matchers = oneCluster{c.api, matchers}, matchers
 	}
 	return c, nil
 }

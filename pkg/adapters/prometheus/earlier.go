@@ -21,7 +21,7 @@ func completions() query {
 	rate := func(series string) string {
 		return q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel)
 	}
-	return query{"load of earlier days", sum("namespace,"+modelserver.LabelModel, q.ofEngines("sum", each(modelserver.Completed, rate), modelserver.LabelModel))}
+	return asking("load of earlier days", sum("namespace,"+modelserver.LabelModel, q.ofEngines("sum", each(modelserver.Completed, rate), modelserver.LabelModel)))
 }
 
 // Earlier returns how the load of each model went on from this time of day on earlier days,

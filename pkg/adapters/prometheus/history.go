@@ -144,15 +144,15 @@ func pastQueries(s Span) []pastQuery {
 		return func(p *past, m model.Matrix) { p.grow(m, counter, to) }
 	}
 	all := []pastQuery{
-		{query{served, plain(modelserver.Completed, "")}, false, growth(true, func(s *PastStep) *float64 { return &s.Completed })},
-		{query{running, plain(modelserver.Running, "")}, false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
-		{query{waiting, plain(modelserver.Waiting, "")}, false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
-		{query{running, mean(modelserver.Running)}, false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Running }) }},
-		{query{waiting, mean(modelserver.Waiting)}, false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Waiting }) }},
-		{query{cacheBlocks, ofPods("max", strings.Join([]string{perPod, address, modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ","),
+		{asking(served, plain(modelserver.Completed, "")), false, growth(true, func(s *PastStep) *float64 { return &s.Completed })},
+		{asking(running, plain(modelserver.Running, "")), false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
+		{asking(waiting, plain(modelserver.Waiting, "")), false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
+		{asking(running, mean(modelserver.Running)), false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Running }) }},
+		{asking(waiting, mean(modelserver.Waiting)), false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Waiting }) }},
+		{asking(cacheBlocks, ofPods("max", strings.Join([]string{perPod, address, modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ","),
 			// Its labels say the size, and no version of it has the model.
-			b.unlessAgain(each(modelserver.CacheBlocks, func(name string) string { return name })))}, false, (*past).blocks},
-		{query{cacheTokens, plain(modelserver.CacheTokens, "")}, false, (*past).tokens},
+			b.unlessAgain(each(modelserver.CacheBlocks, func(name string) string { return name })))), false, (*past).blocks},
+		{asking(cacheTokens, plain(modelserver.CacheTokens, "")), false, (*past).tokens},
 	}
 	for _, h := range []struct {
 		about    string
@@ -165,8 +165,8 @@ func pastQueries(s Span) []pastQuery {
 		{interToken, modelserver.InterToken, func(s *PastStep) *Mean { return &s.InterToken }},
 	} {
 		all = append(all,
-			pastQuery{query{h.about, plain(h.quantity, "_sum")}, false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Sum })},
-			pastQuery{query{h.about, plain(h.quantity, "_count")}, false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Count })})
+			pastQuery{asking(h.about, plain(h.quantity, "_sum")), false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Sum })},
+			pastQuery{asking(h.about, plain(h.quantity, "_count")), false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Count })})
 	}
 	for _, t := range []struct {
 		about    string
@@ -179,7 +179,7 @@ func pastQueries(s Span) []pastQuery {
 		{outputTokens, modelserver.Generation, "0.99", func(p *past) *float64 { return &p.output.P99 }},
 		{outputTokens, modelserver.Generation, "1", func(p *past) *float64 { return &p.output.Most }},
 	} {
-		all = append(all, pastQuery{query{t.about, each(t.quantity, tail(t.quantile))}, true, func(p *past, m model.Matrix) { *t.to(p) = lastOf(m) }})
+		all = append(all, pastQuery{asking(t.about, each(t.quantity, tail(t.quantile))), true, func(p *past, m model.Matrix) { *t.to(p) = lastOf(m) }})
 	}
 	return all
 }
@@ -188,7 +188,7 @@ func pastQueries(s Span) []pastQuery {
 func (c *Client) over(ctx context.Context, q query, r v1.Range) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	value, warnings, err := c.api.QueryRange(ctx, q.promQL, r)
+	value, warnings, err := c.api.QueryRange(ctx, q.promQL(), r)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
 		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, cause(err))
 	}

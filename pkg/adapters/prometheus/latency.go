@@ -73,13 +73,13 @@ const (
 	endless = "+Inf"
 )
 
-// ofEach asks for something of the buckets of each histogram.
-func (l Latency) ofEach(expression func(histogram int, buckets string) string) string {
+// ofEach asks for something of the buckets of each histogram, which is one part of a query.
+func (l Latency) ofEach(expression func(histogram int, buckets string) string) []string {
 	all := make([]string, len(l.histograms))
 	for i, name := range l.histograms {
 		all[i] = fmt.Sprintf("label_replace(%s, %q, \"%d\", \"\", \"\")", expression(i, name+"_bucket"), labelHistogram, i)
 	}
-	return strings.Join(all, " or ")
+	return all
 }
 
 // inNamespace is a matcher that others follow; empty for all namespaces.
@@ -91,7 +91,9 @@ func inNamespace(namespace string) string {
 }
 
 // Ends asks for the ends of all buckets, in one namespace or, where it is empty, in all.
-func (l Latency) Ends(namespace string) string {
+func (l Latency) Ends(namespace string) string { return strings.Join(l.ends(namespace), " or ") }
+
+func (l Latency) ends(namespace string) []string {
 	return l.ofEach(func(_ int, buckets string) string {
 		return fmt.Sprintf("group by (%s, le) (%s{%sle!=\"\"})", byModel, buckets, inNamespace(namespace))
 	})
@@ -181,6 +183,10 @@ func around(ends func(func(float64) bool), target float64) (below, above float64
 // Rates asks for the rates over the window of the buckets beside the targets, and of the last
 // ones.
 func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) string {
+	return strings.Join(l.rates(ends, promises, namespace, window), " or ")
+}
+
+func (l Latency) rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) []string {
 	q := newBuilder(window, 0)
 	return l.ofBeside(ends, promises, namespace, func(series string) string {
 		rate := q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel, "le")
@@ -190,12 +196,12 @@ func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.
 
 // counts asks how many series there are of each of these buckets. Servers of other versions
 // may have other ends.
-func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO) string {
+func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO) []string {
 	return l.ofBeside(ends, promises, "", func(series string) string { return fmt.Sprintf("count by (%s, le) (%s)", byModel, series) })
 }
 
 // ofBeside asks for something of the buckets beside the targets, and of the last ones.
-func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, expression func(series string) string) string {
+func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, expression func(series string) string) []string {
 	wanted := make([]map[string]bool, len(l.histograms))
 	for i := range wanted {
 		wanted[i] = map[string]bool{regexp.QuoteMeta(endless): true}
@@ -217,7 +223,7 @@ func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capaci
 }
 
 // newest asks when the buckets of each model were scraped last.
-func (l Latency) newest() string {
+func (l Latency) newest() []string {
 	return l.ofEach(func(_ int, buckets string) string {
 		return fmt.Sprintf("max by (%s) (timestamp(%s{le=%q}))", byModel, buckets, endless)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,16 +95,20 @@ func (c *Client) within(ctx context.Context, l Latency, e *latencyEnds, at time.
 	defer e.lock.Unlock()
 	var failure error
 	if !at.Before(e.due) {
-		found, err := c.instant(ctx, query{bucketEnds, l.Ends("")}, at)
+		found, err := c.instant(ctx, asking(bucketEnds, l.ends("")...), at)
 		if err == nil {
 			e.ends, e.due = EndsOf(found), at.Add(endsEvery)
 		}
 		failure = err // Those of before may still be right.
 	}
-	answer, err := c.instant(ctx, query{
-		kept,
-		l.Rates(e.ends, promises, "", window) + " or " + by(isTime, "("+l.newest()+")") + " or " + by(isCount, "("+l.counts(e.ends, promises)+")"),
-	}, at)
+	parts := l.rates(e.ends, promises, "", window)
+	for about, some := range map[string][]string{isTime: l.newest(), isCount: l.counts(e.ends, promises)} {
+		for _, part := range some {
+			parts = append(parts, by(about, part))
+		}
+	}
+	slices.Sort(parts)
+	answer, err := c.instant(ctx, asking(kept, parts...), at)
 	if err != nil {
 		return nil, errors.Join(failure, err)
 	}

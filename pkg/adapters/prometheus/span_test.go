@@ -93,7 +93,7 @@ func TestStepsFollowTheScrapeInterval(t *testing.T) {
 		close(asked)
 		var spans []string
 		for q := range asked {
-			if strings.Contains(q, "num_requests_running @ end()") {
+			if strings.Contains(q, "num_requests_running)[5s:1s] @ ") {
 				spans = append(spans, q)
 			}
 		}

@@ -60,24 +60,27 @@ type copies struct {
 	older, again bool
 }
 
-// copied asks which copies there are.
-func (q builder) copied() query {
-	oldest := func(place string, quantities ...modelserver.Quantity) string {
-		var all []string
-		for _, quantity := range quantities {
-			all = append(all, each(quantity, func(series string) string { return older(series, place) }))
-		}
-		return "group(" + strings.Join(all, " or ") + ")"
-	}
-	return query{twice, strings.Join([]string{
-		by(olderServers, oldest(sources, modelserver.Running, modelserver.Completed)),
-		by(olderGateways, oldest(perPod, modelserver.GatewayQueue, modelserver.GatewayDispatched)),
-		by(serversAgain, "group("+q.seenTwice()+")"),
-		by(gatewaysAgain, "group("+q.gatewaySeenTwice()+")"),
-	}, " or ")}
+// copiedServers asks which copies there are of what servers show.
+func (q builder) copiedServers() query {
+	return asking(twice, by(olderServers, oldest(sources, modelserver.Running, modelserver.Completed)), by(serversAgain, "group("+q.seenTwice()+")"))
 }
 
-// leaveOut takes an answer to copied.
+// copiedGateways asks which copies there are of what gateways show.
+func (q builder) copiedGateways() query {
+	return asking(twice, by(olderGateways, oldest(perPod, modelserver.GatewayQueue, modelserver.GatewayDispatched)),
+		by(gatewaysAgain, "group("+q.gatewaySeenTwice()+")"))
+}
+
+// oldest is there where a later scrape shows again what an older one showed.
+func oldest(place string, quantities ...modelserver.Quantity) string {
+	var all []string
+	for _, quantity := range quantities {
+		all = append(all, each(quantity, func(series string) string { return older(series, place) }))
+	}
+	return "group(" + strings.Join(all, " or ") + ")"
+}
+
+// leaveOut takes an answer to copiedServers or copiedGateways.
 func (q builder) leaveOut(found model.Vector) builder {
 	q.servers, q.gateways = copies{}, copies{}
 	for _, s := range found {

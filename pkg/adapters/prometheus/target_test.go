@@ -3,10 +3,13 @@ package prometheus
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -61,16 +64,35 @@ func (c *bodySize) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// VictoriaMetrics refuses queries of more than 16 KiB, unless it is told to take them.
+// VictoriaMetrics refuses queries of more than 16 KiB (-search.maxQueryLen). However many pods miss a
+// scrape, and whatever clusters and namespaces are picked, none is longer.
 func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
-	const most = 16 << 10
 	q := newBuilder(100*time.Minute, time.Hour)
-	all := append(q.queries(), q.copied(), q.densest(), q.lastTwo(4), queues(time.Minute), completions())
+	q.at = start
+	all := slices.Concat(q.ofPods(), q.ofGateways(), []query{q.copiedServers(), q.copiedGateways(), q.paces(30 * time.Minute), q.lastTwo(4), queues(time.Minute), completions()})
 	for _, p := range pastQueries(Span{Model: "an-organisation/a-model-with-a-long-name", Namespace: "a-namespace", Step: time.Minute, To: start}) {
 		all = append(all, p.query)
 	}
-	for _, one := range all {
-		assert.Less(t, len(one.promQL), most, one.about)
+	for _, n := range []int{1, 20, manyPods, 10 * manyPods} {
+		gone := map[string]bool{}
+		for i := range n {
+			gone[fmt.Sprintf("%s-%05d", strings.Repeat("a-long-name", 6), i)] = true
+		}
+		all = append(all, q.goodScrapes(gone))
+	}
+	client := serve(t, http.NotFoundHandler())
+	client.matchers = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "cluster", "production-eu-west")}
+	for _, c := range []*Client{serve(t, http.NotFoundHandler()), client.narrowTo([]string{strings.Repeat("n", longestNames)}), client.narrowTo([]string{strings.Repeat("n", 63), "another"})} {
+		for _, one := range all {
+			var parts []string
+			for _, some := range one.shortened(c.matchers) {
+				text, err := narrow(some.promQL(), c.matchers)
+				require.NoError(t, err)
+				assert.Less(t, max(len(text), len(some.promQL())), 16<<10, one.about)
+				parts = append(parts, some.parts...)
+			}
+			assert.Equal(t, one.parts, parts, "all of it is asked")
+		}
 	}
 }
 
