@@ -6,6 +6,8 @@
 #     Kubernetes would be compiled a second time;
 #   - pkg/localcluster: the test starts the programs in bin/, so it runs every time
 #     (go test cannot see that they changed), and one after the other;
+#   - test/integration/victoriametrics: starts the program that hack/tool.sh builds, which go
+#     test cannot see either;
 #   - test/closedloop: plays 2,000 scenarios one beside the other, without the race
 #     detector, with which that would take ten minutes;
 #   - everything else: with the race detector, and from go test's cache.
@@ -17,12 +19,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=$(go list -m)
 # Not read from a pipe, which would hide that go list failed.
 linked=$(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./...)
-plain=() kubernetes=() cluster=() loop=()
+plain=() kubernetes=() cluster=() loop=() victoria=()
 while read -r package group; do
 	case $group in
 	kubernetes) kubernetes+=("$package") ;;
 	cluster) cluster+=("$package") ;;
 	loop) loop+=("$package") ;;
+	victoria) victoria+=("$package") ;;
 	*) plain+=("$package") ;;
 	esac
 done < <(awk -v cluster="$module/pkg/localcluster" '
@@ -34,6 +37,7 @@ done < <(awk -v cluster="$module/pkg/localcluster" '
 			if ($i ~ /^k8s\.io\/kubernetes\/cmd\//) { group = "kubernetes"; break }
 		}
 		if ($1 ~ /\/test\/closedloop\.test$/) group = "loop"
+		if ($1 ~ /\/test\/integration\/victoriametrics\.test$/) group = "victoria"
 		sub(/\.test$/, "", $1)
 		print $1, group
 	}' <<<"$linked")
@@ -56,6 +60,10 @@ fi
 run "a million conversions each way" go test -timeout 10m ./pkg/apis/llamastack/v1alpha1
 if [[ ${#loop[@]} -gt 0 ]]; then
 	run "the decision in a closed loop" go test -timeout 20m "${loop[@]}"
+fi
+if [[ ${#victoria[@]} -gt 0 ]]; then
+	hack/tool.sh victoria-metrics >/dev/null
+	run "on VictoriaMetrics" go test -race -count=1 -timeout 10m "${victoria[@]}"
 fi
 run "the chart" go test -C test/chart -count=1 -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then

@@ -2,8 +2,8 @@
 # Builds one pinned tool into bin/tools when it is missing or older than its pin,
 # and prints its path:  "$(hack/tool.sh controller-gen)" object paths=./...
 #
-# The linter has a module of its own because its dependencies would otherwise
-# decide the versions that the code generators are built with.
+# The linter and VictoriaMetrics have modules of their own because their dependencies would
+# otherwise decide the versions that the code generators are built with.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,6 +12,7 @@ name=${1:?usage: hack/tool.sh <tool>}
 
 case $name in
 golangci-lint) module=hack/tools/lint ;;
+victoria-metrics) module=hack/tools/victoriametrics ;;
 *) module=hack/tools ;;
 esac
 

@@ -1,0 +1,208 @@
+package victoriametrics_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
+)
+
+const (
+	window   = time.Minute
+	lookback = 5 * time.Minute
+	// long is how long servers and gateways have been scraped.
+	long = 12 * time.Minute
+)
+
+// world is what a namespace shows in a time: two servers under a load that grows, with a restart of
+// one of them, and a gateway that counts by endpoint.
+func world(namespace string, since time.Duration) map[string]float64 {
+	s, all := since.Seconds(), map[string]float64{}
+	for i, pod := range []string{"a", "b"} {
+		life := s
+		if i == 1 && s > 300 {
+			life = s - 300
+		}
+		labels := fmt.Sprintf(`{engine="0",model_name="llama",namespace=%q,pod=%q,instance="10.0.0.%d:8000",job="vllm"`, namespace, pod, i)
+		done := 2*life + life*life/1000
+		for name, value := range map[string]float64{
+			"kv_cache_usage_perc": 0.2 + s/10000, "num_requests_running": 20 + float64(int(s)%7), "num_requests_waiting": 0.05 * s,
+			"request_prompt_tokens_sum": 1000 * done, "request_prompt_tokens_count": done,
+			"request_generation_tokens_sum": 200 * done, "request_generation_tokens_count": done,
+			"request_inference_time_seconds_sum": 8 * done, "request_inference_time_seconds_count": done,
+			"time_to_first_token_seconds_sum": 0.3 * done, "time_to_first_token_seconds_count": done,
+			"inter_token_latency_seconds_sum": 4 * done, "inter_token_latency_seconds_count": 200 * done,
+		} {
+			all["vllm:"+name+labels+"}"] = value
+		}
+		all["vllm:request_success_total"+labels+`,finished_reason="stop"}`] = 0.75 * done
+		all["vllm:request_success_total"+labels+`,finished_reason="length"}`] = 0.25 * done
+		all["vllm:cache_config_info"+labels+`,num_gpu_blocks="1000",block_size="16"}`] = 1
+		for le, share := range map[string]float64{"0.25": 0.5, "0.5": 0.9, "1.0": 1, "+Inf": 1} {
+			all["vllm:time_to_first_token_seconds_bucket"+labels+`,le="`+le+`"}`] = share * done
+			all["vllm:request_time_per_output_token_seconds_bucket"+labels+`,le="`+le+`"}`] = share * done
+		}
+	}
+	gateway := fmt.Sprintf(`target_model_name="llama",model_name="llama",namespace=%q,pod="epp",instance="10.0.0.9:9090",job="epp"}`, namespace)
+	for i := range 3 {
+		all[fmt.Sprintf(`inference_extension_scheduler_attempts_total{status="success",endpoint_name="p%d",`, i)+gateway] = 2 * s
+	}
+	all[`inference_extension_flow_control_queue_size{inference_pool="p",`+gateway] = 0.5 * s
+	return all
+}
+
+// of is the reader of one namespace alone.
+func of(t *testing.T, address, namespace string) *prometheus.Client {
+	t.Helper()
+	c, err := prometheus.New(prometheus.Options{Address: address, AllowHTTP: true, Timeout: time.Minute, Matchers: fmt.Sprintf("namespace=%q", namespace)})
+	require.NoError(t, err)
+	return c
+}
+
+// Whatever the reader asks, VictoriaMetrics answers as Prometheus' own engine does: just now, where it
+// hides what is young by default, and of long ago, whatever the interval and the lag.
+func TestVictoriaMetricsAnswersAsPrometheusDoes(t *testing.T) {
+	v := startVictoria(t)
+	for _, ago := range []time.Duration{0, 6 * time.Hour} {
+		for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute} {
+			for _, late := range []time.Duration{0, 45 * time.Second} {
+				namespace := fmt.Sprintf("n-%.0f-%.0f-%.0f", ago.Hours(), every.Seconds(), late.Seconds())
+				t.Run(namespace, func(t *testing.T) {
+					p, scrapes := prometheustest.New(t), map[time.Time]map[string]float64{}
+					at := time.Now().Add(-ago).Truncate(time.Second)
+					last := at.Add(-2*time.Second - late)
+					begin := last.Add(-long)
+					for one := begin; !one.After(last); one = one.Add(every) {
+						scrapes[one] = world(namespace, one.Sub(begin))
+						p.Append(one, scrapes[one])
+					}
+					v.append(t, scrapes)
+					server := httptest.NewServer(p.Handler)
+					t.Cleanup(server.Close)
+					asked, victoria := of(t, server.URL, namespace), of(t, v.url, namespace)
+					compareReadings(t, asked, victoria, at)
+					compareRest(t, asked, victoria, namespace, at, late == 0 && every <= window/2)
+				})
+			}
+		}
+	}
+}
+
+func compareReadings(t *testing.T, asked, victoria *prometheus.Client, at time.Time) {
+	t.Helper()
+	want, wantModels, err := asked.Read(t.Context(), at, window, lookback)
+	require.NoError(t, err)
+	got, gotModels, err := victoria.Read(t.Context(), at, window, lookback)
+	require.NoError(t, err)
+	require.Len(t, want, 2)
+	require.Len(t, got, 2)
+	for key, w := range want {
+		same(t, key.Name, w, got[key])
+	}
+	require.Len(t, wantModels, 1)
+	for key, w := range wantModels {
+		assert.True(t, w.Arrival.Present && w.Recent.Present && w.Queue.Present)
+		same(t, "gateway", w, gotModels[key])
+	}
+}
+
+// compareRest compares what is asked beside a reading.
+func compareRest(t *testing.T, asked, victoria *prometheus.Client, namespace string, at time.Time, fresh bool) {
+	t.Helper()
+	want, err := asked.Queues(t.Context(), at)
+	require.NoError(t, err)
+	got, err := victoria.Queues(t.Context(), at)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	promises := map[decision.ModelKey]capacity.SLO{{Namespace: namespace, ID: "llama"}: {TTFT: 500, ITL: 500}}
+	wantMet, err := asked.Met(t.Context(), at, window, promises)
+	require.NoError(t, err)
+	gotMet, err := victoria.Met(t.Context(), at, window, promises)
+	require.NoError(t, err)
+	// It is asked for over the window that ends now. Where Prometheus' one holds two scrapes, both know it.
+	if fresh {
+		require.Len(t, wantMet, 1)
+	}
+	for key, w := range wantMet {
+		same(t, "SLO", w, gotMet[key])
+	}
+}
+
+// same compares samples and spans. A rate may differ a little: VictoriaMetrics knows the value before the
+// window and carries nothing on to the ends of it.
+func same(t *testing.T, of string, want, got any) {
+	t.Helper()
+	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
+	for i := range w.NumField() {
+		name := of + ": " + w.Type().Field(i).Name
+		a, isSample := w.Field(i).Interface().(decision.Sample)
+		if a, isNumber := w.Field(i).Interface().(float64); isNumber {
+			assert.InDelta(t, a, g.Field(i).Interface(), 0.01, name)
+			continue
+		}
+		if !isSample {
+			assert.Equal(t, w.Field(i).Interface(), g.Field(i).Interface(), name)
+			continue
+		}
+		b, _ := g.Field(i).Interface().(decision.Sample)
+		assert.Equal(t, a.Present, b.Present, name)
+		assert.Equal(t, a.Time, b.Time, name)
+		assert.InDelta(t, a.Value, b.Value, max(0.01, 0.05*a.Value), name)
+	}
+}
+
+// Hundreds of pods whose last scrape failed are asked for by name, in queries that are not refused.
+func TestQueriesOfManyPodsAreNotRefused(t *testing.T) {
+	v := startVictoria(t)
+	const many = 150
+	at := time.Now().Truncate(time.Second)
+	scrapes := map[time.Time]map[string]float64{}
+	for i := range 12 {
+		one, values := at.Add(-time.Duration(12-i)*15*time.Second), map[string]float64{}
+		for j := range many {
+			labels := fmt.Sprintf(`{namespace="models",pod="a-variant-with-a-long-name-%s-%04d",instance="i%[2]d",job="vllm",model_name="llama"}`, strings.Repeat("x", 30), j)
+			values["vllm:num_requests_running"+labels] = 3
+			// The counter ended: its time must be asked for.
+			if i < 9 {
+				values["vllm:request_success_total"+labels] = float64(10 * i)
+				values["vllm:request_prompt_tokens_sum"+labels] = float64(1000 * i)
+				values["vllm:request_prompt_tokens_count"+labels] = float64(10 * i)
+			} else {
+				values["vllm:request_success_total"+labels] = prometheustest.Stale
+			}
+		}
+		scrapes[one] = values
+	}
+	v.append(t, scrapes)
+	replicas, _, err := of(t, v.url, "models").Read(t.Context(), at, window, lookback)
+	require.NoError(t, err)
+	require.Len(t, replicas, many)
+	var key types.NamespacedName
+	for key = range replicas {
+		break
+	}
+	assert.InDelta(t, 3, replicas[key].Running.Value, 1e-9)
+}
+
+// The limit that queries are cut to is the program's own.
+func TestTheLimitOfAQueryIsThatOfTheProgram(t *testing.T) {
+	v := startVictoria(t)
+	status, text := v.get("/api/v1/query?query=" + url.QueryEscape(strings.Repeat("vector(1) or ", 16<<10/13)+"vector(1)"))
+	assert.NotEqual(t, http.StatusOK, status)
+	assert.Contains(t, text, "16384")
+	status, text = v.get("/api/v1/query?query=" + url.QueryEscape(strings.Repeat("vector(1) or ", 15<<10/13)+"vector(1)"))
+	assert.Equal(t, http.StatusOK, status, text)
+}
