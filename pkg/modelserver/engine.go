@@ -28,12 +28,15 @@ const (
 	largeGiB                    = 70
 )
 
+// pluggedIn are the devices that vLLM serves by plug-ins which take their own number.
+var pluggedIn = []string{"Gaudi", "TPU", "Trainium", "Inferentia"}
+
 // BatchLimit is the largest number of requests that one engine takes into service at once on a
 // device when nothing says how many; 0 means unknown. SGLang's follows from what its cache has
 // room for, and vLLM's plug-ins for other devices have their own.
 func (e Engine) BatchLimit(d capacity.Device) int {
 	switch {
-	case e != VLLM || d.MemoryGiB <= 0 || strings.HasPrefix(string(d.Accelerator), "Gaudi") || strings.HasPrefix(string(d.Accelerator), "TPU"):
+	case e != VLLM || d.MemoryGiB <= 0 || slices.ContainsFunc(pluggedIn, func(name string) bool { return strings.HasPrefix(string(d.Accelerator), name) }):
 		return 0
 	case d.MemoryGiB >= largeGiB && !strings.Contains(string(d.Accelerator), "A100"):
 		return manySequences

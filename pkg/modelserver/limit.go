@@ -40,13 +40,13 @@ func LimitsOf(containers []corev1.Container, modelID string, devices Devices) (l
 		c := &containers[i]
 		arguments[i] = serving.ParseArguments(commandLine(c))
 		a := &arguments[i]
-		if EngineOf(c) != EngineUnknown && (a.SequencesUnread() || paralleledByVariables(c)) {
+		if EngineOf(c) != EngineUnknown && (a.SequencesUnread() || paralleledByVariables(c) || hidesArguments(c)) {
 			unread = true
 		} else if l.Batch == 0 && !a.SequencesUnread() {
 			l.Batch, l.BatchSource = a.MaxSequences*a.Engines(), serving.BatchStated
 		}
 		if showsArguments(c) && !a.Tuned && devices.Count > 0 {
-			assumed = cmp.Or(assumed, a.Engines()*EngineOf(c).BatchLimit(devices.Device))
+			assumed = cmp.Or(assumed, a.Engines()*untold(EngineOf(c), a, devices.Device))
 		}
 		if l.KVTokens == 0 {
 			l.KVTokens, l.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], serving.Memory{})
@@ -68,10 +68,40 @@ func LimitsOf(containers []corev1.Container, modelID string, devices Devices) (l
 	return l
 }
 
+// untold is what one engine takes when nothing says how much: no more requests than tokens
+// (get_batch_defaults and what follows it in vllm/engine/arg_utils.py, 0.9 to 0.30).
+func untold(e Engine, a *serving.Arguments, d capacity.Device) int {
+	limit := e.BatchLimit(d)
+	if a.MaxBatchedTokens > 0 {
+		limit = min(limit, a.MaxBatchedTokens)
+	}
+	return limit
+}
+
 // paralleledByVariables says whether variables tell vLLM how many engines there are: it reads
 // them where the arguments do not (vllm/config/parallel.py, 0.9 to 0.29).
 func paralleledByVariables(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "VLLM_DP_SIZE" })
+}
+
+// hidesArguments says whether a variable whose value nobody here sees stands for arguments of its own,
+// as KServe's VLLM_ADDITIONAL_ARGS does: it is no value of an argument, and not the model.
+func hidesArguments(c *corev1.Container) bool {
+	words := strings.Fields(strings.Join(commandLine(c), " "))
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		for i := 1; e.ValueFrom != nil && i < len(words); i++ {
+			before := words[i-1]
+			if word := strings.Trim(words[i], `\"';`); slices.Contains(wordsFor(e.Name), word) && before != "serve" && !strings.HasPrefix(before, "-") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// wordsFor are the ways in which Kubernetes and a shell name a variable.
+func wordsFor(variable string) []string {
+	return []string{"$(" + variable + ")", "${" + variable + "}", "$" + variable}
 }
 
 // OtherNames are the names under which the only model server among the containers serves its
@@ -149,7 +179,7 @@ func commandLine(c *corev1.Container) []string {
 	})
 	var pairs []string // of which the replacer takes the first that fits
 	for _, e := range env {
-		for _, word := range [...]string{"$(" + e.Name + ")", "${" + e.Name + "}", "$" + e.Name} {
+		for _, word := range wordsFor(e.Name) {
 			value := e.Value
 			if e.ValueFrom != nil {
 				value = word // nobody here knows it

@@ -36,6 +36,8 @@ func TestTheBatchLimitThatNothingStates(t *testing.T) {
 		{capacity.Device{Accelerator: "H100", MemoryGiB: 20}, 256}, // a slice of one
 		{capacity.Device{Accelerator: "H100"}, 0},
 		{capacity.Device{Accelerator: "Gaudi3", MemoryGiB: 128}, 0},
+		{capacity.Device{Accelerator: "Trainium2", MemoryGiB: 96}, 0},
+		{capacity.Device{Accelerator: "MAX1550", MemoryGiB: 128}, 1024},
 	} {
 		l := limitsOn(c.device, corev1.Container{Image: "vllm/vllm-openai:v0.19.0", Args: []string{"--model=m"}})
 		assert.Equal(t, c.want, l.Batch, c.device)
@@ -82,6 +84,20 @@ func TestTheBatchLimitOfAServer(t *testing.T) {
 		"two nodes, balanced before them":   {vllm("--data-parallel-size=16", "--data-parallel-size-local=8", "--data-parallel-hybrid-lb", "--max-num-seqs=64"), 512, stated},
 		"one rank for each server":          {vllm("--data-parallel-size=16", "--data-parallel-rank=3", "--max-num-seqs=64"), 64, stated},
 		"one rank, balanced elsewhere":      {vllm("--data-parallel-size=16", "--data-parallel-external-lb", "--max-num-seqs=64"), 64, stated},
+
+		// llm-d's guide of wide expert parallelism (router 0.9): vLLM 0.22 and newer serve each rank of a pod at a port of its own.
+		"a port for each rank of a node":          {vllm("--data-parallel-size=16", "--data-parallel-size-local=8", "--data-parallel-multi-port-external-lb", "--max-num-seqs=64"), 512, stated},
+		"a port for each rank of the only node":   {vllm("--data-parallel-size=8", "--data-parallel-multi-port-external-lb", "--max-num-seqs=64"), 512, stated},
+		"a port for each rank of the second node": {run("bash", "-c", "START=$((LWS_WORKER_INDEX * 8)); exec vllm serve m --data-parallel-size 16 --data-parallel-start-rank $START --data-parallel-size-local 8 --data-parallel-multi-port-external-lb --max-num-seqs 64"), 512, stated},
+		"no more requests than tokens":            {vllm("--max-num-batched-tokens=512"), 512, assumed},
+		"many tokens":                             {vllm("--max-num-batched-tokens=16384"), 1024, assumed},
+		// KServe 0.17's LLMInferenceService: a shell, and further arguments in a variable.
+		"a variable of arguments":       {variable(run("/bin/bash", "-c", `eval "vllm serve /mnt/models --port 8000 ${VLLM_ADDITIONAL_ARGS} --enable-ssl-refresh"`), corev1.EnvVar{Name: "VLLM_ADDITIONAL_ARGS", Value: "--max-num-seqs 64 --data-parallel-size=2"}), 128, stated},
+		"a variable of arguments, told": {variable(run("/bin/bash", "-c", `eval "vllm serve /mnt/models ${VLLM_ADDITIONAL_ARGS}"`), corev1.EnvVar{Name: "VLLM_ADDITIONAL_ARGS", ValueFrom: &corev1.EnvVarSource{}}), 0, assumed},
+		"the model in a variable":       {variable(run("vllm", "serve", "$(MODEL)", "--max-num-seqs=64"), corev1.EnvVar{Name: "MODEL", ValueFrom: &corev1.EnvVarSource{}}), 64, stated},
+		"a variable that nobody sets":   {run("sh", "-c", "vllm serve m --max-num-seqs ${MAX_NUM_SEQS:-64}"), 0, assumed},
+		"a variable beside its default": {variable(run("sh", "-c", "vllm serve m --max-num-seqs ${MAX_NUM_SEQS:-64}"), corev1.EnvVar{Name: "MAX_NUM_SEQS", Value: "32"}), 0, assumed},
+		"lines that go on":              {run("/bin/sh", "-c", "vllm serve m \\\n  --max-num-seqs \\\n  128 \\\n"), 128, stated},
 
 		"a file":                             {vllm("--model=m", "--config=/etc/vllm.yaml"), 0, assumed},
 		"a file, in two words":               {run("vllm", "serve", "--config", "config.yaml"), 0, assumed},

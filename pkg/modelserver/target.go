@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
 // Target is a pod whose metrics can be asked for directly.
@@ -18,6 +20,9 @@ type Target struct {
 	// that the pod does not say.
 	Port         int
 	Path, Scheme string
+	// Ranks, where there are several, is at how many ports from Port on the pod's engines
+	// show their metrics, each those of one.
+	Ranks int
 	// Ready is set while the pod is ready. The silence of one that is not is no
 	// failure.
 	Ready bool
@@ -47,7 +52,7 @@ func TargetOf(pod *corev1.Pod) (Target, bool) {
 	}
 	t := Target{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Address: pod.Status.PodIP,
-		Port: portOf(pod), Path: pod.Annotations[annotationPath],
+		Port: portOf(pod), Path: pod.Annotations[annotationPath], Ranks: ranksOf(pod),
 	}
 	if scheme := pod.Annotations[annotationScheme]; scheme == "http" || scheme == "https" {
 		t.Scheme = scheme
@@ -56,6 +61,18 @@ func TargetOf(pod *corev1.Pod) (Target, bool) {
 		t.Ready = t.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	}
 	return t, true
+}
+
+// ranksOf is at how many ports the pod's server shows the metrics of its ranks; 0 for one at a port.
+// vLLM's supervisor of data parallelism starts a server for each (0.22 to 0.31,
+// --data-parallel-multi-port-external-lb).
+func ranksOf(pod *corev1.Pod) int {
+	for i := range pod.Spec.Containers {
+		if a := serving.ParseArguments(commandLine(&pod.Spec.Containers[i])); a.PortPerRank && a.Engines() > 1 {
+			return a.Engines()
+		}
+	}
+	return 0
 }
 
 func portOf(pod *corev1.Pod) int {

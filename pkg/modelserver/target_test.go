@@ -47,6 +47,24 @@ func TestWhereAPodsMetricsAre(t *testing.T) {
 	}
 }
 
+// A server with a port for each of its ranks is known by all of them.
+func TestAPortForEachRank(t *testing.T) {
+	for words, want := range map[string]int{
+		"vllm serve m": 0,
+		"vllm serve m --data-parallel-size 8 --data-parallel-hybrid-lb":                                                                         0,
+		"vllm serve m --data-parallel-size 8 --data-parallel-multi-port-external-lb":                                                            8,
+		"vllm serve m --data-parallel-size=16 --data-parallel-size-local=8 --data-parallel-start-rank=8 --data-parallel-multi-port-external-lb": 8,
+		"vllm serve m --data-parallel-size 1 --data-parallel-multi-port-external-lb":                                                            0,
+	} {
+		p := pod(nil, corev1.ContainerPort{Name: "http", ContainerPort: 8000}, corev1.ContainerPort{Name: "rank-1", ContainerPort: 8001})
+		p.Spec.Containers[1].Command = []string{"bash", "-c", words}
+		target, ok := TargetOf(p)
+		assert.True(t, ok)
+		assert.Equal(t, want, target.Ranks, words)
+		assert.Equal(t, 8000, target.Port)
+	}
+}
+
 func TestPodsWithoutMetrics(t *testing.T) {
 	starting := pod(nil)
 	starting.Status.PodIP = ""

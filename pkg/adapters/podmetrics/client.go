@@ -255,11 +255,34 @@ func (c *Client) ask(ctx context.Context, t modelserver.Target) (exposition, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	found, err := c.servers.scrape(ctx, client, address, "")
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("asking %s: the answer has no metric of a known model server", settings.Location(address.String()))
+	all := exposition{}
+	for rank := range max(1, t.Ranks) {
+		found, err := c.servers.scrape(ctx, client, nextPort(address, rank), "")
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("asking %s: the answer has no metric of a known model server", settings.Location(address.String()))
+		}
+		if err != nil {
+			return nil, err // What some ranks show is a part.
+		}
+		for k, value := range found {
+			if t.Ranks > 1 {
+				k.labels = fmt.Sprintf("%s,port=%d", k.labels, rank)
+			}
+			all[k] = value
+		}
 	}
-	return found, err
+	return all, nil
+}
+
+// nextPort is the address so many ports on.
+func nextPort(address *url.URL, more int) *url.URL {
+	port, err := strconv.Atoi(address.Port())
+	if more == 0 || err != nil {
+		return address
+	}
+	next := *address
+	next.Host = net.JoinHostPort(address.Hostname(), strconv.Itoa(port+more))
+	return &next
 }
 
 func (c *Client) address(t modelserver.Target) (*url.URL, error) {

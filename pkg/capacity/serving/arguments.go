@@ -35,6 +35,8 @@ type Arguments struct {
 	DataParallelLocal int
 	// Balancing says who sends requests to which of the engines.
 	Balancing Balancing
+	// PortPerRank is set where each engine of a node answers at a port of its own.
+	PortPerRank bool
 	// SharesSequences is set where the engines share MaxSequences: SGLang's do with
 	// enable_dp_attention.
 	SharesSequences bool
@@ -144,6 +146,8 @@ func (a *Arguments) set(name, value string) {
 		a.SharesSequences = true
 	case "data-parallel-hybrid-lb", "dph", "data-parallel-start-rank", "dpr":
 		a.Balancing = BalancedByNode
+	case "data-parallel-multi-port-external-lb":
+		a.Balancing, a.PortPerRank = BalancedByNode, true
 	case "data-parallel-external-lb", "dpe", "data-parallel-rank", "dpn":
 		a.Balancing = BalancedByRank
 	}

@@ -289,6 +289,26 @@ func TestAPageThatIsScrapedTwiceCountsOnce(t *testing.T) {
 	}
 }
 
+// Ranks that show themselves at a port of the pod each (vLLM's --data-parallel-multi-port-external-lb) are the
+// engines of one server.
+func TestRanksAtPortsOfTheirOwnAreEngines(t *testing.T) {
+	shown, want := pageOf(t, "testdata/pages/vllm-v1-two-engines.txt")
+	r := readersOf(t)
+	for i := range 9 {
+		now := shown.at(100*time.Second + time.Duration(i)*scrapeInterval)
+		for engine, port := range map[string]string{`engine="0"`: "8000", `engine="1"`: "8001"} {
+			own := maps.Clone(now)
+			maps.DeleteFunc(own, func(series string, _ float64) bool { return !strings.Contains(series, engine) })
+			r.stored.Append(r.now, own.scraped(target("a", port, "one")))
+		}
+		r.now = r.now.Add(scrapeInterval)
+	}
+	got := r.both(t)["Prometheus"]
+	for of, value := range want {
+		assert.InEpsilon(t, value, got[of], 1e-6, of)
+	}
+}
+
 // Two servers in one pod that count for themselves are two.
 func TestTwoServersInAPodAreTwo(t *testing.T) {
 	shown, want := pageOf(t, "testdata/pages/vllm-v0.txt")
