@@ -62,6 +62,7 @@ func querying(p config.Prometheus) prometheus.Options {
 		KeyFile:            p.ClientKeyPath,
 		ServerName:         p.ServerName,
 		InsecureSkipVerify: p.InsecureSkipVerify,
+		ConfigFile:         p.HTTPConfigPath,
 		Matchers:           p.Matchers,
 		Timeout:            queryTimeout,
 	}

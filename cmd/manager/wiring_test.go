@@ -52,6 +52,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"PROMETHEUS_CA_CERT_PATH":                  {"/b", func(w *wired) { w.Prometheus.CAFile = "/b" }},
 		"PROMETHEUS_SERVER_NAME":                   {"c", func(w *wired) { w.Prometheus.ServerName = "c" }},
 		"PROMETHEUS_TLS_INSECURE_SKIP_VERIFY":      {"true", func(w *wired) { w.Prometheus.InsecureSkipVerify = true }},
+		"PROMETHEUS_HTTP_CONFIG_PATH":              {"/o", func(w *wired) { w.Prometheus.ConfigFile = "/o" }},
 		"PROMETHEUS_MATCHERS":                      {`a="b"`, func(w *wired) { w.Prometheus.Matchers = `a="b"` }},
 		"POD_METRICS_SCRAPE_INTERVAL":              {"7s", func(w *wired) { w.Pods.Interval = 7 * time.Second }},
 		"POD_METRICS_SCHEME":                       {"https", func(w *wired) { w.Pods.Scheme = "https" }},

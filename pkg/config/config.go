@@ -136,6 +136,9 @@ type Prometheus struct {
 	ServerName string
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool
+	// HTTPConfigPath is the path of a file with the login, headers, TLS and proxy, which is read again when
+	// it changes; empty means none.
+	HTTPConfigPath string
 	// Matchers narrow every query, as PromQL writes them between braces; empty means that
 	// the server holds this cluster alone.
 	Matchers string

@@ -101,6 +101,8 @@ func sourceKeys() []Key {
 			text(func(c *Config) *string { return &c.Prometheus.ServerName })),
 		static("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of Prometheus.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.InsecureSkipVerify })),
+		static("PROMETHEUS_HTTP_CONFIG_PATH", "", "File with the HTTP client configuration of Prometheus, in YAML: basic_auth, authorization, oauth2, http_headers, tls_config, proxy_url. Paths in it are relative to its folder. It is read again when it changes. It may not contradict the other PROMETHEUS_ settings.",
+			text(func(c *Config) *string { return &c.Prometheus.HTTPConfigPath })).ofFile(),
 		static("PROMETHEUS_MATCHERS", "", "Matchers of labels that every query gets, with commas between them, such as cluster=\"a\". If Prometheus has the series of several clusters (Thanos, Mimir), give the labels of this one. Otherwise the load of all clusters is added up.",
 			text(func(c *Config) *string { return &c.Prometheus.Matchers })),
 

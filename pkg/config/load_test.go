@@ -44,7 +44,7 @@ func TestLoadDefaults(t *testing.T) {
 // offWhenEmpty are the settings that mean something when they are empty: none, or all.
 var offWhenEmpty = []string{
 	"PROMETHEUS_BEARER_TOKEN", "PROMETHEUS_TOKEN_PATH", "PROMETHEUS_CA_CERT_PATH", "PROMETHEUS_CLIENT_CERT_PATH",
-	"PROMETHEUS_CLIENT_KEY_PATH", "PROMETHEUS_SERVER_NAME", "PROMETHEUS_MATCHERS", "POD_METRICS_TOKEN_PATH",
+	"PROMETHEUS_CLIENT_KEY_PATH", "PROMETHEUS_SERVER_NAME", "PROMETHEUS_HTTP_CONFIG_PATH", "PROMETHEUS_MATCHERS", "POD_METRICS_TOKEN_PATH",
 	"POD_METRICS_CA_CERT_PATH", "POD_METRICS_SERVER_NAME", "GATEWAY_METRICS_URLS", "GATEWAY_NAMESPACES", "EPP_METRIC_READER_BEARER_TOKEN",
 	"GATEWAY_METRICS_TOKEN_PATH", "GATEWAY_METRICS_CA_CERT_PATH", "METRICS_CERT_PATH", "WEBHOOK_HOST",
 	"WEBHOOK_CERT_SECRET", "WATCH_NAMESPACE", "CONTROLLER_INSTANCE", "POD_NAME",
@@ -96,6 +96,7 @@ var values = map[string]struct {
 	"PROMETHEUS_CLIENT_KEY_PATH":                     {"/key", func(c config.Config) any { return c.Prometheus.ClientKeyPath }, "/key"},
 	"PROMETHEUS_SERVER_NAME":                         {"name", func(c config.Config) any { return c.Prometheus.ServerName }, "name"},
 	"PROMETHEUS_TLS_INSECURE_SKIP_VERIFY":            {"true", func(c config.Config) any { return c.Prometheus.InsecureSkipVerify }, true},
+	"PROMETHEUS_HTTP_CONFIG_PATH":                    {"/http.yaml", func(c config.Config) any { return c.Prometheus.HTTPConfigPath }, "/http.yaml"},
 	"PROMETHEUS_MATCHERS":                            {`cluster="a", region =~ "eu-.*|\\w"`, func(c config.Config) any { return c.Prometheus.Matchers }, `cluster="a", region =~ "eu-.*|\\w"`},
 	"POD_METRICS_SCRAPE_INTERVAL":                    {"7s", func(c config.Config) any { return c.PodMetrics.ScrapeInterval }, 7 * time.Second},
 	"POD_METRICS_SCHEME":                             {"https", func(c config.Config) any { return c.PodMetrics.Scheme }, "https"},

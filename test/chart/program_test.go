@@ -26,9 +26,9 @@ var everything = release{name: plainName, namespace: plainNamespace, values: val
 		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}, "namespaces": []any{"gateways"}, "tokenPath": "/token", "caCertPath": "/ca.crt"},
 		"prometheus": values{
 			"tokenPath": "/token",
-			"matchers":  `cluster="a"`,
-			"caCert":    "-----BEGIN CERTIFICATE-----",
-			"tls":       values{"insecureSkipVerify": true, "clientCertPath": "/client/tls.crt", "clientKeyPath": "/client/tls.key", "serverName": "prometheus"},
+			"matchers":  `cluster="a"`, "httpConfigSecret": "login",
+			"caCert": "-----BEGIN CERTIFICATE-----",
+			"tls":    values{"insecureSkipVerify": true, "clientCertPath": "/client/tls.crt", "clientKeyPath": "/client/tls.key", "serverName": "prometheus"},
 		},
 	},
 }}

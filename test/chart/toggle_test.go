@@ -242,6 +242,21 @@ func TestTheManagerFindsItsConfigMaps(t *testing.T) {
 	}
 }
 
+// The whole Secret is a folder, not a single file of it: only so is a change of it followed, and its
+// other entries are beside the configuration.
+func TestTheLoginAtPrometheusIsFollowed(t *testing.T) {
+	all := render(t, release{name: plainName, namespace: plainNamespace, values: nested("wva.prometheus.httpConfigSecret", "login")})
+	settings := parse(t, all.get(t, "ConfigMap", plainName+"-variantautoscaling-config"))["config.yaml"].(map[string]any)
+	assert.Equal(t, "/etc/prometheus-http/http.yaml", settings["PROMETHEUS_HTTP_CONFIG_PATH"])
+	manager := all.get(t, "Deployment", plainName+"-controller-manager")
+	volumes, _, err := unstructured.NestedSlice(manager.Object, "spec", "template", "spec", "volumes")
+	require.NoError(t, err)
+	assert.Contains(t, volumes, map[string]any{"name": "prometheus-http", "secret": map[string]any{"secretName": "login"}})
+	mounts, _, err := unstructured.NestedSlice(container(t, manager), "volumeMounts")
+	require.NoError(t, err)
+	assert.Contains(t, mounts, map[string]any{"name": "prometheus-http", "mountPath": "/etc/prometheus-http", "readOnly": true})
+}
+
 func TestTheFilesOfPathsAreThere(t *testing.T) {
 	manager := render(t, release{name: plainName, namespace: plainNamespace, values: values{"wva": values{
 		"podMetrics":        values{"caCertPath": "/etc/pod-tls/ca.crt"},

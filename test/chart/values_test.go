@@ -88,6 +88,8 @@ var effects = map[string]struct {
 	"wva.prometheus.tls.clientCertPath":                 {change: "/client/tls.crt"},
 	"wva.prometheus.tls.clientKeyPath":                  {change: "/client/tls.key"},
 	"wva.prometheus.tls.serverName":                     {change: "prometheus"},
+	"wva.prometheus.httpConfigSecret":                   {change: "login"},
+	"wva.prometheus.httpConfigKey":                      {change: "other.yaml", given: nested("wva.prometheus.httpConfigSecret", "login")},
 	"wva.prometheus.matchers":                           {change: `cluster="a"`},
 	"wva.podMetrics.insecureSkipVerify":                 {change: true},
 	"wva.gateway.tokenPath":                             {change: "/token"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	promconfig "github.com/prometheus/common/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -144,6 +145,10 @@ func (s schemas) check(t *testing.T, document string) error {
 // a part that says of what.
 func (s schemas) part(document string, raw map[string]any) error {
 	remark, _, _ := strings.Cut(strings.TrimSpace(document), "\n")
+	if remark == httpConfig {
+		_, err := promconfig.LoadHTTPConfig(document)
+		return err
+	}
 	if into, ok := parts[remark]; ok {
 		return yaml.UnmarshalStrict([]byte(document), into())
 	}
@@ -161,6 +166,9 @@ func (s schemas) part(document string, raw map[string]any) error {
 	}
 	return nil
 }
+
+// httpConfig is the remark of a file that PROMETHEUS_HTTP_CONFIG_PATH names.
+const httpConfig = "# http.yaml"
 
 // settings reads a ConfigMap as the manager does, by its name.
 func settings(m *corev1.ConfigMap) error {

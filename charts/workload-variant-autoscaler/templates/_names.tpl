@@ -292,6 +292,9 @@ PROMETHEUS_ALLOW_HTTP: {{ .allowHTTP }}
 {{- with .tokenPath }}
 PROMETHEUS_TOKEN_PATH: {{ . | quote }}
 {{- end }}
+{{- if .httpConfigSecret }}
+PROMETHEUS_HTTP_CONFIG_PATH: {{ printf "/etc/prometheus-http/%s" .httpConfigKey | quote }}
+{{- end }}
 {{- with .matchers }}
 PROMETHEUS_MATCHERS: {{ . | quote }}
 {{- end }}

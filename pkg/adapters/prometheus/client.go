@@ -32,6 +32,10 @@ type Options struct {
 	CAFile, CertFile, KeyFile, ServerName string
 	// InsecureSkipVerify turns the check of the server's certificate off.
 	InsecureSkipVerify bool
+	// ConfigFile is the path of a file with the HTTP client configuration of Prometheus: the login, headers,
+	// TLS, a proxy. Paths in it are relative to its folder. It is read for every request, so that a change
+	// is used at once. What it says may not contradict the fields above; empty for none.
+	ConfigFile string
 	// Matchers are put into every selector, for a server that holds more than one cluster, such
 	// as cluster="a"; empty for none.
 	Matchers string
@@ -53,7 +57,8 @@ type Client struct {
 }
 
 // New returns a client. It does not contact the server; it fails on an address that
-// is no URL, on http without AllowHTTP, and on TLS files that cannot be used.
+// is no URL, on http without AllowHTTP, on files that cannot be used, and where ConfigFile
+// contradicts other options.
 func New(o Options) (*Client, error) {
 	address, err := checkAddress(o)
 	if err != nil {
@@ -62,12 +67,12 @@ func New(o Options) (*Client, error) {
 	if o.Timeout <= 0 {
 		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", settings.Location(address.String()), o.Timeout)
 	}
-	transport, err := config.NewRoundTripperFromConfig(o.http(), "prometheus")
+	login, err := o.follow()
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
-	plain := &http.Client{Transport: wholeAnswers{boundedAnswers{newestToo{transport}, defaultLimits}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	plain := &http.Client{Transport: answers{login, defaultLimits}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
@@ -94,7 +99,7 @@ func checkAddress(o Options) (*url.URL, error) {
 	}
 	switch {
 	case u.User != nil:
-		return nil, errors.New("the address of Prometheus holds credentials: leave them out of PROMETHEUS_BASE_URL and set PROMETHEUS_TOKEN_PATH")
+		return nil, errors.New("the address of Prometheus holds credentials: leave them out of PROMETHEUS_BASE_URL and set PROMETHEUS_TOKEN_PATH or PROMETHEUS_HTTP_CONFIG_PATH")
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", settings.Location(u.String()))
 	case u.Scheme == "https", u.Scheme == "http" && o.AllowHTTP:

@@ -251,14 +251,19 @@ func TestAnswersThatAreNone(t *testing.T) {
 		answer http.Handler
 		want   string
 	}{
-		"another program":  {says(http.StatusOK, "<!doctype html><title>Grafana</title>"), ": the answer is not one of Prometheus: its address may lead to another program, or to a page to log in"},
+		"another program":  {says(http.StatusOK, "<!doctype html><title>Grafana</title>"), ": the answer is not one of Prometheus: its address may lead to another program, or to a page to log in; it says: Grafana"},
 		"half of it":       {says(http.StatusOK, `{"status":"success","data":{"resultType":"vec`), ": the answer is not one of Prometheus"},
 		"nothing in it":    {says(http.StatusOK, `{"status":"success"}`), ": the answer is not one of Prometheus"},
-		"another path":     {says(http.StatusNotFound, "404 page not found"), ": HTTP status 404 Not Found: its address must be the part before /api/v1"},
-		"no token":         {says(http.StatusUnauthorized, "secret"), ": HTTP status 401 Unauthorized: look at the token"},
-		"a token too weak": {says(http.StatusForbidden, "secret"), ": HTTP status 403 Forbidden: look at the token"},
-		"too often":        {says(http.StatusTooManyRequests, "secret"), ": HTTP status 429 Too Many Requests"},
-		"a login":          {http.RedirectHandler("https://login.example/?key=secret", http.StatusFound), ": HTTP status 302 Found: a redirect is not followed, because it could carry the token elsewhere; give the address where it leads"},
+		"another path":     {says(http.StatusNotFound, "404 page not found"), ": HTTP status 404 Not Found: its address must be the part before /api/v1; it says: 404 page not found"},
+		"no token":         {says(http.StatusUnauthorized, "no org id"), ": HTTP status 401 Unauthorized: look at the login and what it permits; it says: no org id"},
+		"a token too weak": {says(http.StatusForbidden, `{"message":"not of this tenant"}`), ": HTTP status 403 Forbidden: look at the login and what it permits; it says: not of this tenant"},
+		"too often":        {says(http.StatusTooManyRequests, "slow\ndown"), ": HTTP status 429 Too Many Requests; it says: slow down"},
+		"no words":         {says(http.StatusBadGateway, ""), ": HTTP status 502 Bad Gateway"},
+		"too long for it":  {says(http.StatusServiceUnavailable, `{"status":"error","errorType":"timeout","error":"query timed out in expression evaluation"}`), ": HTTP status 503 Service Unavailable; it says: query timed out in expression evaluation"},
+		"a bad query":      {says(http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"unknown\u001b position"}`), `: bad_data: unknown\x1b position`},
+		"a bad page":       {says(http.StatusBadRequest, "<h1>Bad tenant</h1>"), ": HTTP status 400 Bad Request; it says: Bad tenant"},
+		"another method":   {says(http.StatusMethodNotAllowed, "only POST"), ": HTTP status 405 Method Not Allowed; it says: only POST"},
+		"a login":          {http.RedirectHandler("https://login.example/?key=secret", http.StatusFound), ": HTTP status 302 Found: a redirect is not followed, because it could carry the login elsewhere; give the address where it leads"},
 		"no sample":        {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null]}}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

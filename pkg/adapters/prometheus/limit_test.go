@@ -45,7 +45,7 @@ func (c *countedBody) Read(p []byte) (int, error) {
 func limitedClient(t *testing.T, from *pages) *Client {
 	t.Helper()
 	small := limits{answer: 1 << 20, reading: 4 << 20}
-	client, err := api.NewClient(api.Config{Address: "http://prometheus", Client: &http.Client{Transport: wholeAnswers{boundedAnswers{from, small}}}})
+	client, err := api.NewClient(api.Config{Address: "http://prometheus", Client: &http.Client{Transport: answers{&followed{now: &access{transport: from}}, small}}})
 	require.NoError(t, err)
 	return &Client{api: v1.NewAPI(client), address: "http://prometheus", timeout: time.Minute, limits: small}
 }

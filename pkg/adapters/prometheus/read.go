@@ -192,7 +192,7 @@ func (c *Client) part(ctx context.Context, q query, at time.Time) (model.Vector,
 func partial(warnings v1.Warnings) error {
 	for _, w := range warnings {
 		if !strings.HasPrefix(w, "PromQL ") {
-			return fmt.Errorf("the answer is only a part: %s", w)
+			return fmt.Errorf("the answer is only a part: %s", words(w, nil))
 		}
 	}
 	return nil
