@@ -226,6 +226,9 @@ type Dynamic struct {
 	// Idle says whether and when models may scale to zero of which ScaleToZero says
 	// nothing. Whether changes only with a restart.
 	Idle decision.Idle
+	// GatewayPatience is how long a request may wait at a gateway whose pool has no endpoints; 0 is
+	// for as long as its client waits, or not known. No decision depends on it.
+	GatewayPatience time.Duration
 	// MetricsWindow is the window of averages and rates in queries.
 	MetricsWindow time.Duration
 	// Drain is the time in which a backlog is to be served.

@@ -43,6 +43,18 @@ func duration(field func(*Config) *time.Duration) form {
 	}}
 }
 
+// durationOrNone is a duration of which 0 means none.
+func durationOrNone(field func(*Config) *time.Duration) form {
+	return form{kind: KindDuration, set: func(c *Config, value string) error {
+		parsed, err := time.ParseDuration(value)
+		if err != nil || parsed < 0 {
+			return fmt.Errorf("is %q: write a duration with its unit, such as 60s or 5m, or 0 for none", value)
+		}
+		*field(c) = parsed
+		return nil
+	}}
+}
+
 // mostCount is more than any cluster has of anything, and small enough to reckon with.
 const mostCount = 1_000_000
 

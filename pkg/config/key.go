@@ -260,6 +260,8 @@ func decisionKeys() []Key {
 			with(boolean(func(c *Config) *bool { return &c.Idle.Enabled })),
 		dynamic("WVA_SCALE_TO_ZERO_RETENTION", defaults.Idle.Retention, "How long a model must be without requests before it scales to zero.",
 			func(c *Config) *time.Duration { return &c.Idle.Retention }),
+		Key{Name: "WVA_GATEWAY_PATIENCE", Default: defaultGatewayPatience.String(), Help: "How long the gateway lets a request wait while its pool has no endpoints (noEndpointRequestTTL of llm-d's router, 60s by default since 0.10). A variant of a model that may sleep and starts more slowly gets a warning. 0 means that it waits for as long as the client does, or that nobody knows."}.
+			with(durationOrNone(func(c *Config) *time.Duration { return &c.GatewayPatience })),
 		dynamic("PROMETHEUS_METRICS_WINDOW", defaults.Window, "Window of the averages and rates in queries.",
 			func(c *Config) *time.Duration { return &c.MetricsWindow }),
 		dynamic("WVA_BACKLOG_DRAIN_TIME", defaults.Drain, "Time within which waiting requests must be served.",

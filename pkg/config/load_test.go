@@ -157,6 +157,7 @@ var values = map[string]struct {
 	"WVA_SWITCH_HORIZON":                             {"1h", func(c config.Config) any { return c.Policy().Horizon }, time.Hour},
 	"WVA_SCALE_TO_ZERO":                              {"TRUE", func(c config.Config) any { return c.Policy().Idle.Enabled }, true},
 	"WVA_SCALE_TO_ZERO_RETENTION":                    {"3m", func(c config.Config) any { return c.Policy().Idle.Retention }, 3 * time.Minute},
+	"WVA_GATEWAY_PATIENCE":                           {"0s", func(c config.Config) any { return c.GatewayPatience }, time.Duration(0)},
 	"PROMETHEUS_METRICS_WINDOW":                      {"30s", func(c config.Config) any { return c.Policy().Window }, 30 * time.Second},
 	"WVA_BACKLOG_DRAIN_TIME":                         {"45s", func(c config.Config) any { return c.Policy().Drain }, 45 * time.Second},
 	"WVA_STARTUP_DEADLINE":                           {"3m", func(c config.Config) any { return c.Policy().StartupDeadline }, 3 * time.Minute},

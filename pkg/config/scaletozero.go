@@ -128,3 +128,6 @@ func (f fields) idleEntry() (decision.ModelKey, IdleEntry) {
 	f.rest()
 	return model, entry
 }
+
+// defaultGatewayPatience is that of llm-d's router 0.10, pkg/epp/flowcontrol/controller/config.go.
+const defaultGatewayPatience = 60 * time.Second

@@ -145,6 +145,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		if models[key] == nil {
 			models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
 		}
+		v.warnOfWaking(d, &seen.policy, fact.Startup)
 		models[key].Variants = append(models[key].Variants, fact)
 		addNames(models[key], v.object.Spec.AlsoServes)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -210,6 +211,17 @@ func (seen *observation) promise(settings *config.Dynamic, variants []*variant, 
 			v.warn(v1alpha1.ReasonServiceClassUnclear, "%s", problem)
 		}
 	}
+}
+
+// warnOfWaking says that requests which wake the model are given up before a replica serves.
+func (v *variant) warnOfWaking(settings *config.Dynamic, policy *decision.Policy, startup time.Duration) {
+	patience := settings.GatewayPatience
+	if patience <= 0 || startup <= patience || !policy.IdleOf(v.model()).Enabled || policy.Variants[v.key].Min > 0 {
+		return
+	}
+	v.warn(v1alpha1.ReasonWakesTooLate,
+		"the model may scale to zero, a replica took %s to start, and the gateway gives up a request that waits without one after %s (WVA_GATEWAY_PATIENCE), so the requests that wake the model fail: let the gateway wait longer, or keep a replica",
+		startup.Round(time.Second), patience)
 }
 
 func (v *variant) model() decision.ModelKey {

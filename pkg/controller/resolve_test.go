@@ -333,3 +333,37 @@ func supplied(t *testing.T, p decision.VariantPlan) (serves float64, cache strin
 	require.Positive(t, serves)
 	return serves, cache
 }
+
+func TestAVariantThatStartsMoreSlowlyThanTheGatewayWaits(t *testing.T) {
+	const minute = time.Minute
+	for name, c := range map[string]struct {
+		startup, patience time.Duration
+		least             int
+		awake, warns      bool
+	}{
+		"slower":                       {startup: 200 * time.Second, patience: minute, warns: true},
+		"as slow":                      {startup: minute, patience: minute},
+		"faster":                       {startup: 30 * time.Second, patience: minute},
+		"no start-up was seen":         {patience: minute},
+		"a gateway without a limit":    {startup: time.Hour},
+		"a model that does not sleep":  {startup: time.Hour, patience: minute, awake: true},
+		"a variant that does not":      {startup: time.Hour, patience: minute, least: 1},
+		"a gateway that waits as long": {startup: 200 * time.Second, patience: 10 * minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &variant{object: &v1alpha1.VariantAutoscaling{Spec: v1alpha1.VariantAutoscalingSpec{ModelID: "llama"}}, key: decision.Key{Namespace: "chat", Name: "v"}}
+			policy := &decision.Policy{
+				Idle:     decision.Idle{Enabled: !c.awake},
+				Variants: map[decision.Key]decision.VariantPolicy{v.key: {Min: c.least}},
+			}
+			v.warnOfWaking(&config.Dynamic{GatewayPatience: c.patience}, policy, c.startup)
+			if !c.warns {
+				assert.Empty(t, v.warnings)
+				return
+			}
+			require.Len(t, v.warnings, 1)
+			assert.Equal(t, decision.Reason(v1alpha1.ReasonWakesTooLate), v.warnings[0].Reason)
+			assert.Contains(t, v.warnings[0].Detail, "a replica took 3m20s to start, and the gateway gives up a request that waits without one after 1m0s (WVA_GATEWAY_PATIENCE)")
+		})
+	}
+}

@@ -95,6 +95,7 @@ var effects = map[string]struct {
 	"wva.gateway.tokenPath":                             {change: "/token"},
 	"wva.gateway.caCertPath":                            {change: "/ca.crt"},
 	"wva.gateway.insecureSkipVerify":                    {change: true},
+	"wva.gateway.patience":                              {change: "5m"},
 	"wva.gateway.metricsURLs":                           {change: []any{"http://epp:9090/metrics", "http://other:9090/metrics"}},
 	"wva.gateway.namespaces":                            {change: []any{"gateways", "edge"}},
 	"wva.acceleratorNames":                              {change: values{"NVIDIA-H100-Custom": "H100"}},

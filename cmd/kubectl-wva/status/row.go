@@ -140,7 +140,7 @@ var routine = []string{
 
 // doubtful are the reasons that somebody should act on although the condition is good.
 var doubtful = []string{
-	v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers, v1alpha1.ReasonNameTaken, string(decision.ReasonReplicaDiffers),
+	v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers, v1alpha1.ReasonNameTaken, v1alpha1.ReasonWakesTooLate, string(decision.ReasonReplicaDiffers),
 	v1alpha1.ReasonAcceleratorNotSelected, v1alpha1.ReasonAcceleratorCountDiffers,
 	string(decision.ReasonQueueDead), string(decision.ReasonGatewayCountsPart), string(decision.ReasonReplicasCountPart), v1alpha1.ReasonGatewayNotTrusted,
 }

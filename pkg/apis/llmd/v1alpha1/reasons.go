@@ -34,6 +34,7 @@ const (
 	ReasonSkippedProcessing        = "SkippedProcessing"
 	ReasonServiceClassUnclear      = "ServiceClassUnclear"
 	ReasonNamespaceConfigUnread    = "NamespaceConfigUnread"
+	ReasonWakesTooLate             = "WakesTooLate"
 	ReasonModelNameDiffers         = "ModelNameDiffers"
 	ReasonNameTaken                = "NameTaken"
 	ReasonGatewayNotTrusted        = "GatewayNotTrusted"
@@ -102,6 +103,7 @@ func conditionReasons() []Reason {
 		{ConditionOptimizationReady, yes, ReasonModelNameDiffers, "The model server of the pod template has another model name than spec.modelID, which counts; the message has both names."},
 		{ConditionOptimizationReady, yes, ReasonNameTaken, "A name in spec.alsoServes is the modelID of another model of the namespace, or is listed by one, so it is ignored; the message has the name."},
 		{ConditionOptimizationReady, yes, ReasonGatewayNotTrusted, "A gateway in another namespace shows the model, and the administrator does not trust it to count for others, so it is ignored; the message names the setting."},
+		{ConditionOptimizationReady, yes, ReasonWakesTooLate, "The model may scale to zero, and a replica starts more slowly than the gateway lets a request wait, so the requests that wake the model fail; the message has both times."},
 		{ConditionOptimizationReady, yes, "ReplicaDiffers", "A replica takes much longer for the same requests than the others of its variant, or answers with nearly nothing; it counts for what it does, and goes first."},
 		{ConditionOptimizationReady, yes, "GatewayCountsPart", "More requests reach the replicas than the gateway counts for the model, so what the replicas show counts; the message has both rates."},
 		{ConditionOptimizationReady, yes, "ReplicasCountPart", "The replicas show fewer requests than the gateway counts although none is full, so what the replicas show counts; the message has both rates."},
