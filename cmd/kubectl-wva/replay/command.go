@@ -121,7 +121,7 @@ const examples = `  # A service's day, with every policy
   kubectl wva replay --scenario two-models --cluster busy-60
 
   # What yesterday would have been, on the nodes and variants of the cluster
-  kubectl wva replay --from-prometheus http://localhost:9090 --model llama-8b --last 24h --slo-ttft 2000 --slo-itl 50
+  kubectl wva replay --from-prometheus http://localhost:9090 --model llama-8b --last 24h --slo-ttft 2500 --slo-itl 50
 
   # The nodes and variants of a live cluster, for a script
   kubectl wva replay --trace yesterday.csv --from-cluster -A -o json | jq '.[] | {policy, attainment, cost}'`
