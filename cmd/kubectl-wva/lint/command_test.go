@@ -65,6 +65,15 @@ func TestLint(t *testing.T) {
 			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one",
 			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",
 		}, "2 errors"},
+		"a tolerance that nobody reads, on the target of another": {
+			object("a", "one", "  behavior: {scaleUp: {tolerance: 1e-900000000}, scaleDown: {tolerance: \"1e-900000000\"}}\n") + object("b", "one", ""), []string{
+				`-: VariantAutoscaling chat/a: error: spec.behavior.scaleDown.tolerance: Invalid value: tolerance must be a fraction of at least 0 and below 1, without an exponent: write "0.1" for ten per cent`,
+				"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",
+			}, "2 errors",
+		},
+		"a status that nobody reads": {object("a", "one", "status: {placement: {shape: {cpu: \"1e-900000000\"}}}\n"), []string{
+			"-: VariantAutoscaling chat/a: error: status.placement.shape.cpu is a number with an exponent that takes too long to read: leave status out",
+		}, "1 error"},
 		"one name twice": {object("a", "one", "") + object("a", "two", ""), []string{
 			"-: VariantAutoscaling chat/a: error: - has an object of this name too, and whichever is applied last replaces the other: delete one",
 		}, "1 error"},

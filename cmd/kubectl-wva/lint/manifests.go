@@ -119,11 +119,16 @@ func (m *manifests) readVariant(file string, text []byte, h header) error {
 		return err
 	}
 	if refuse(said...); len(said) > 0 {
-		v := &v1alpha1.VariantAutoscaling{}
-		if yaml.Unmarshal(text, v) == nil {
+		if v, ok := asFarAsRead(text); ok {
 			m.beside = append(m.beside, v)
 		}
 		return nil
+	}
+	if values, err := valuesOf(text); err == nil {
+		if at := v1alpha1.LongExponent(values); at != "" {
+			refuse(at + " is a number with an exponent that takes too long to read: leave status out")
+			return nil
+		}
 	}
 	// As the API server reads it: fields are told apart by case, too, and none is there twice.
 	var v v1alpha1.VariantAutoscaling
@@ -133,6 +138,23 @@ func (m *manifests) readVariant(file string, text []byte, h header) error {
 	}
 	m.variants = append(m.variants, written{file, &v})
 	return nil
+}
+
+// asFarAsRead is a refused object without what nobody asks of it and could take minutes to read.
+func asFarAsRead(text []byte) (*v1alpha1.VariantAutoscaling, bool) {
+	values, err := valuesOf(text)
+	if err != nil {
+		return nil, false
+	}
+	delete(values, "status")
+	if spec, ok := values["spec"].(map[string]any); ok {
+		delete(spec, "behavior")
+	}
+	if text, err = stdjson.Marshal(values); err != nil {
+		return nil, false
+	}
+	v := &v1alpha1.VariantAutoscaling{}
+	return v, yaml.Unmarshal(text, v) == nil
 }
 
 func decoder() runtime.Decoder {

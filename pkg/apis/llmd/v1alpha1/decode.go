@@ -12,6 +12,9 @@ import (
 // was stored before its schema was tightened, has its metadata alone, and AnnotationUndecodable
 // says why: a list that fails as a whole would hide all others.
 func Decode(stored *unstructured.Unstructured) *VariantAutoscaling {
+	if at := LongExponent(stored.Object); at != "" {
+		return undecoded(stored, at+" is a number with an exponent that takes too long to read")
+	}
 	v := &VariantAutoscaling{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, v) == nil {
 		return v
@@ -21,10 +24,14 @@ func Decode(stored *unstructured.Unstructured) *VariantAutoscaling {
 	if err == nil {
 		err = json.Unmarshal(text, &VariantAutoscaling{})
 	}
-	why := "the object does not fit its schema"
 	if err != nil {
-		why = err.Error()
+		return undecoded(stored, err.Error())
 	}
+	return undecoded(stored, "the object does not fit its schema")
+}
+
+// undecoded is the metadata of an object, and why there is no more of it.
+func undecoded(stored *unstructured.Unstructured, why string) *VariantAutoscaling {
 	return &VariantAutoscaling{
 		TypeMeta: metav1.TypeMeta{APIVersion: stored.GetAPIVersion(), Kind: stored.GetKind()},
 		ObjectMeta: metav1.ObjectMeta{
