@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -22,16 +23,21 @@ import (
 // first the ends of all buckets (Ends, EndsOf), then the rates of those beside the targets
 // alone (Rates, Shares).
 type Latency struct {
-	// histograms count how long it took in seconds, the preferred one first.
+	// histograms count how long it took in seconds, the preferred one first. Each of the first requests
+	// counts requests, each other one tokens: these are no parts of one whole.
 	histograms []string
-	target     func(capacity.SLO) capacity.Milliseconds
-	bucket     func(*decision.Kept) *decision.Bucket
+	requests   int
+	// only are those that are asked for; nil for all.
+	only   func(histogram int) bool
+	target func(capacity.SLO) capacity.Milliseconds
+	bucket func(*decision.Kept) *decision.Bucket
 }
 
 // ToFirstToken is the time from a request's arrival to its first token.
 func ToFirstToken() Latency {
+	names := modelserver.Of(modelserver.FirstToken).Names
 	return Latency{
-		modelserver.Of(modelserver.FirstToken).Names,
+		names, len(names), nil,
 		func(slo capacity.SLO) capacity.Milliseconds { return slo.TTFT },
 		func(k *decision.Kept) *decision.Bucket { return &k.TTFT },
 	}
@@ -40,8 +46,9 @@ func ToFirstToken() Latency {
 // PerFurtherToken is a request's mean time per further token. Where the servers do not count
 // that, the times of all further tokens stand for it.
 func PerFurtherToken() Latency {
+	means := modelserver.Of(modelserver.MeanInterToken).Names
 	return Latency{
-		slices.Concat(modelserver.Of(modelserver.MeanInterToken).Names, modelserver.Of(modelserver.InterToken).Names),
+		slices.Concat(means, modelserver.Of(modelserver.InterToken).Names), len(means), nil,
 		func(slo capacity.SLO) capacity.Milliseconds { return slo.ITL },
 		func(k *decision.Kept) *decision.Bucket { return &k.ITL },
 	}
@@ -75,9 +82,12 @@ const (
 
 // ofEach asks for something of the buckets of each histogram, which is one part of a query.
 func (l Latency) ofEach(expression func(histogram int, buckets string) string) []string {
-	all := make([]string, len(l.histograms))
+	var all []string
 	for i, name := range l.histograms {
-		all[i] = fmt.Sprintf("label_replace(%s, %q, \"%d\", \"\", \"\")", expression(i, name+"_bucket"), labelHistogram, i)
+		// The last one stands for none at all.
+		if l.only == nil || l.only(i) || i == len(l.histograms)-1 && len(all) == 0 {
+			all = append(all, fmt.Sprintf("label_replace(%s, %q, \"%d\", \"\", \"\")", expression(i, name+"_bucket"), labelHistogram, i))
+		}
 	}
 	return all
 }
@@ -188,20 +198,24 @@ func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.
 
 func (l Latency) rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) []string {
 	q := newBuilder(window, 0)
-	return l.ofBeside(ends, promises, namespace, func(series string) string {
+	return l.ofBeside(ends, promises, namespace, false, func(series string) string {
 		rate := q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel, "le")
 		return sum(byModel+", le", q.ofEngines("sum", rate, modelserver.LabelModel, "le"))
 	})
 }
 
-// counts asks how many series there are of each of these buckets. Servers of other versions
-// may have other ends.
+// counts asks how many servers have each of these buckets. Those of other versions may have other ends,
+// or other histograms.
 func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO) []string {
-	return l.ofBeside(ends, promises, "", func(series string) string { return fmt.Sprintf("count by (%s, le) (%s)", byModel, series) })
+	return l.ofBeside(ends, promises, "", true, func(series string) string {
+		return fmt.Sprintf("count by (%[1]s, le) (group by (%[1]s, le, pod) (%[2]s))", byModel, series)
+	})
 }
 
-// ofBeside asks for something of the buckets beside the targets, and of the last ones.
-func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, expression func(series string) string) []string {
+// ofBeside asks for something of the buckets beside the targets, and of the last ones. Of histograms
+// without a bucket beside a target only the last one is known: they are asked for where all are. Most
+// names are of versions that a cluster has not, and a server takes a query of so many characters.
+func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, all bool, expression func(series string) string) []string {
 	wanted := make([]map[string]bool, len(l.histograms))
 	for i := range wanted {
 		wanted[i] = map[string]bool{regexp.QuoteMeta(endless): true}
@@ -216,7 +230,9 @@ func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capaci
 			}
 		}
 	}
-	return l.ofEach(func(i int, buckets string) string {
+	kept := l
+	kept.only = func(i int) bool { return all || len(wanted[i]) > 1 }
+	return kept.ofEach(func(i int, buckets string) string {
 		pattern := strings.Join(slices.Sorted(maps.Keys(wanted[i])), "|")
 		return expression(fmt.Sprintf("%s{%sle=~%q}", buckets, inNamespace(namespace), pattern))
 	})
@@ -265,28 +281,96 @@ type Share struct {
 type share struct {
 	Share
 
-	of counting
+	of []counting
+	// total is the rate of what they count, and servers how many tell. Known is set where one of the
+	// histograms tells anything of the target.
+	total, servers float64
+	known          bool
 }
 
-// shares are those of the models within their targets. Of several histograms the preferred
-// one counts, at each instant. One that has other buckets than the ends say tells nothing.
-func (l Latency) shares(ends BucketEnds, rates counted, promises map[decision.ModelKey]capacity.SLO) map[decision.ModelKey]map[model.Time]share {
-	all, targets := map[decision.ModelKey]map[model.Time]share{}, l.targets(promises)
-	for of, instants := range rates {
+// add puts the share of what another histogram counts beside it. What tells nothing of the target may be
+// within it or not.
+func (s *share) add(of counting, one Share, known bool, total, servers float64) {
+	if !known {
+		one = Share{Most: 1}
+	}
+	all := s.total + total
+	s.Sure, s.Most = (s.Sure*s.total+one.Sure*total)/all, (s.Most*s.total+one.Most*total)/all
+	switch zero := (decision.Bucket{}); {
+	case s.In == zero:
+		s.In = one.In
+	case one.In != zero:
+		up := max(s.In.UpTo, one.In.UpTo)
+		if s.In.UpTo == 0 || one.In.UpTo == 0 {
+			up = 0 // which is the infinite end
+		}
+		s.In = decision.Bucket{Above: min(s.In.Above, one.In.Above), UpTo: up}
+	}
+	s.of, s.total, s.servers, s.known = append(s.of, of), all, s.servers+servers, s.known || known
+}
+
+// shares are those of the models within their targets. The servers of one model may be of several
+// versions or makers, with a histogram each: those that count requests make one whole, and so do those
+// that count tokens. Of the two that of which more servers tell counts, at each instant, and of
+// equals the requests. One that has other buckets than the ends say tells nothing. Servers are how
+// many have each bucket; nil where nobody asked.
+func (l Latency) shares(ends BucketEnds, rates, servers counted, promises map[decision.ModelKey]capacity.SLO) map[decision.ModelKey]map[model.Time]share {
+	wholes := [2]map[decision.ModelKey]map[model.Time]share{{}, {}}
+	targets := l.targets(promises)
+	for _, of := range sortedKeys(rates) {
 		target, promised := targets[of.model]
 		if !promised {
 			continue
 		}
-		for at, buckets := range instants {
-			within, known := shareWithin(buckets, target)
-			if !known || ends.miss(of, target, buckets) {
+		whole := wholes[0]
+		if of.histogram >= l.requests {
+			whole = wholes[1]
+		}
+		if whole[of.model] == nil {
+			whole[of.model] = map[model.Time]share{}
+		}
+		for at, buckets := range rates[of] {
+			total := buckets[math.Inf(1)]
+			if !(total > 0) {
 				continue
 			}
-			if all[of.model] == nil {
-				all[of.model] = map[model.Time]share{}
+			within, known := shareWithin(buckets, target)
+			known = known && !ends.miss(of, target, buckets)
+			have := servers[of][at]
+			if servers != nil {
+				within = within.amid(have, target)
 			}
-			if before, found := all[of.model][at]; !found || of.histogram < before.of.histogram {
-				all[of.model][at] = share{within, of}
+			all := whole[of.model][at]
+			all.add(of, within, known, total, have[math.Inf(1)])
+			whole[of.model][at] = all
+		}
+	}
+	return chosen(wholes)
+}
+
+// sortedKeys are the histograms of all models in an order that is the same each time: sums of
+// numbers depend on it.
+func sortedKeys(rates counted) []counting {
+	return slices.SortedFunc(maps.Keys(rates), func(a, b counting) int {
+		return cmp.Or(cmp.Compare(a.model.Namespace, b.model.Namespace), cmp.Compare(a.model.ID, b.model.ID), cmp.Compare(a.histogram, b.histogram))
+	})
+}
+
+// chosen are of the two wholes those of which more servers tell, of equals the first.
+func chosen(wholes [2]map[decision.ModelKey]map[model.Time]share) map[decision.ModelKey]map[model.Time]share {
+	all := map[decision.ModelKey]map[model.Time]share{}
+	for _, whole := range wholes {
+		for key, instants := range whole {
+			for at, one := range instants {
+				if !one.known {
+					continue
+				}
+				if all[key] == nil {
+					all[key] = map[model.Time]share{}
+				}
+				if before, found := all[key][at]; !found || one.servers > before.servers {
+					all[key][at] = one
+				}
 			}
 		}
 	}
@@ -301,17 +385,22 @@ func (e BucketEnds) miss(of counting, target float64, buckets map[float64]float6
 	})
 }
 
-// outdated reports whether servers count requests in buckets of which the ends do not know.
-func (l Latency) outdated(ends BucketEnds, rates counted, promises map[decision.ModelKey]capacity.SLO) bool {
+// outdated reports whether servers have histograms, or count requests in buckets, of which the ends do not
+// know.
+func (l Latency) outdated(ends BucketEnds, rates, servers counted, promises map[decision.ModelKey]capacity.SLO) bool {
 	targets := l.targets(promises)
+	for of := range servers {
+		if _, known := ends[of]; !known && targets[of.model] > 0 {
+			return true
+		}
+	}
 	for of, instants := range rates {
 		target, promised := targets[of.model]
 		if !promised {
 			continue
 		}
-		_, known := ends[of]
 		for _, buckets := range instants {
-			if buckets[math.Inf(1)] > 0 && (!known || ends.miss(of, target, buckets)) {
+			if buckets[math.Inf(1)] > 0 && ends.miss(of, target, buckets) {
 				return true
 			}
 		}
@@ -323,7 +412,7 @@ func (l Latency) outdated(ends BucketEnds, rates counted, promises map[decision.
 // the targets, as one series for each model that counts requests and promises something.
 func (l Latency) Shares(ends BucketEnds, rates model.Matrix, promises map[decision.ModelKey]capacity.SLO) model.Matrix {
 	var all model.Matrix
-	for key, instants := range l.shares(ends, countedOf(rates), promises) {
+	for key, instants := range l.shares(ends, countedOf(rates), nil, promises) {
 		series := &model.SampleStream{Metric: model.Metric{
 			modelserver.LabelNamespace: model.LabelValue(key.Namespace), modelserver.LabelModel: model.LabelValue(key.ID),
 		}}

@@ -127,15 +127,21 @@ func (c *Client) within(ctx context.Context, l Latency, e *latencyEnds, at time.
 			rates = append(rates, one)
 		}
 	}
-	counts, have, targets := countedOf(rates), countedOf(series), l.targets(promises)
-	if l.outdated(e.ends, counts, promises) {
+	counts, have := countedOf(rates), countedOf(series)
+	if l.outdated(e.ends, counts, have, promises) {
 		e.due = at
 	}
 	all := map[decision.ModelKey]keeping{}
-	for key, instants := range l.shares(e.ends, counts, promises) {
-		for instant, one := range instants {
-			if scraped, known := times[one.of]; known {
-				all[key] = keeping{one.amid(have[one.of][instant], targets[key]), scraped}
+	for key, instants := range l.shares(e.ends, counts, have, promises) {
+		for _, one := range instants {
+			scraped := time.Time{}
+			for _, of := range one.of {
+				if times[of].After(scraped) {
+					scraped = times[of]
+				}
+			}
+			if !scraped.IsZero() {
+				all[key] = keeping{one.Share, scraped}
 			}
 		}
 	}
