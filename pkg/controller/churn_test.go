@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,7 +114,7 @@ type walker struct {
 func (w *walker) walk(place string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		if strings.Contains(v.String(), passing) {
+		if strings.Contains(v.String(), passing) && !slices.Contains(w.found, place) {
 			w.found = append(w.found, place)
 		}
 	case reflect.Interface:

@@ -172,7 +172,7 @@ func (c *Controller) Ready(*http.Request) error {
 type Metrics interface {
 	// Read returns the samples at an instant: replicas by pod, and of each model its
 	// Arrival, Recent and Queue; the namespace of a model is empty when the gateway does
-	// not say it, and may be that of the gateway. Rates and means are over the window;
+	// not say it, and may be that of the gateway, which nobody needs to trust. Rates and means are over the window;
 	// the last value of a gauge is looked for as far back as the lookback. With an error,
 	// what is there is good and the rest is unknown.
 	Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error)
