@@ -253,7 +253,7 @@ func asAsked(s *corev1.ContainerStatus, containers []corev1.Container) bool {
 
 func stripNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
-		node.ManagedFields, node.Annotations = nil, nil
+		node.ManagedFields, node.Annotations = nil, inventory.NodeAnnotations(node.Annotations)
 		node.Status.Images, node.Status.VolumesInUse, node.Status.VolumesAttached = nil, nil, nil
 	}
 	return object, nil

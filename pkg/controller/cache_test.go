@@ -210,3 +210,11 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	assert.Equal(t, `the permission to list and watch nodes in API group "" is missing: grant it as manifests/rbac/observe.yaml does`, missing([]string{"list", "watch"}, nil))
 	assert.Equal(t, `the permission to watch nodes, and to list pods in all namespaces in API group "" is missing: grant it as manifests/rbac/observe.yaml does`, missing([]string{"watch"}, []string{"list"}))
 }
+
+// The annotation in which HAMi lists the devices of a node is read; others may be long.
+func TestTheAnnotationsOfNodesThatAreRead(t *testing.T) {
+	const listed = "hami.io/node-nvidia-register"
+	stripped, err := stripNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{listed: "[]", "other": "long"}}})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{listed: "[]"}, stripped.(*corev1.Node).Annotations)
+}

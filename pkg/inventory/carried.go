@@ -58,6 +58,9 @@ func (m *Names) Carried(node *corev1.Node) *Carried {
 	offered, further := offers(&node.Status)
 	c.extended, c.exhausted = further, exhausted(&node.Status)
 	for _, o := range offered {
+		if o.family.maker == nvidia {
+			o.registered = registered(node.Annotations)
+		}
 		c.Devices = append(c.Devices, m.devices(node.Labels, o))
 	}
 	if len(c.Devices) == 0 {

@@ -3,7 +3,6 @@ package inventory
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // Devices is what a node offers of one resource.
@@ -49,6 +47,8 @@ type offer struct {
 	// alone is set when the node offers devices of one kind only, so that a label that
 	// names devices of any maker means these.
 	alone bool
+	// registered is how many devices there are by the node's annotations, or 0.
+	registered int
 	// besideSlices and besideShared are set when the node offers slices, or shared
 	// devices, of the same kind under names of their own.
 	besideSlices, besideShared bool
@@ -115,6 +115,9 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		d.oversold = true
 		d.Notes = append(d.Notes, fmt.Sprintf("it offers %d %s, and its labels say %d: they are shared by something that no label names, and no whole devices",
 			o.all, o.resource, most))
+	} else if why := o.cut(labels, name); why != "" {
+		d.oversold = true
+		d.Notes = append(d.Notes, why)
 	}
 	if d.Why = o.confused(labels, name, best); d.Why != "" {
 		return d
@@ -292,6 +295,9 @@ func (n *Name) refine(labels map[string]string, o offer) {
 // most is how many of the resource the labels let expect: the devices that they count,
 // times as often as they say that each is offered. 0 is that they do not say.
 func (o *offer) most(labels map[string]string, n Name) int {
+	if o.registered > 0 && o.counts == wholeDevices && n.MIG == "" {
+		return o.registered
+	}
 	f, often := o.family, 1
 	for _, label := range f.clients {
 		often = max(often, number(labels[label]))
@@ -321,20 +327,6 @@ func number(text string) int {
 		return 0
 	}
 	return min(max(n, 0), mostDevices)
-}
-
-// in is the memory that the label says, in GiB, or 0 for none that makes sense.
-func (l memory) in(labels map[string]string) int {
-	text := labels[l.key]
-	if l.suffix != "" {
-		text = strings.TrimSuffix(text, l.suffix)
-	}
-	amount, err := strconv.ParseFloat(text, 64)
-	const mostGiB = 1 << 14
-	if gib := amount / l.perGiB; err == nil && gib >= 1 && gib <= mostGiB {
-		return int(math.Round(gib))
-	}
-	return 0
 }
 
 // migConfig is the label by which NVIDIA's operator is told to cut devices.
@@ -476,25 +468,3 @@ var countedPrefixes = func() []string {
 	}
 	return slices.Sorted(maps.Keys(all))
 }()
-
-// LeastMemory is the memory of one device of each type, in GiB, of the nodes whose
-// devices have least of it. A type of which some nodes do not say it is left out.
-func LeastMemory(nodes []placement.Node) map[capacity.Accelerator]int {
-	least := map[capacity.Accelerator]int{}
-	add := func(d capacity.Device) {
-		if d.Accelerator == "" {
-			return
-		}
-		if known, seen := least[d.Accelerator]; !seen || d.MemoryGiB < known {
-			least[d.Accelerator] = d.MemoryGiB
-		}
-	}
-	for i := range nodes {
-		n := &nodes[i]
-		add(capacity.Device{Accelerator: n.Accelerator, MemoryGiB: n.MemoryGiB})
-		for _, pool := range n.Beside {
-			add(pool.Device)
-		}
-	}
-	return least
-}

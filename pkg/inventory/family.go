@@ -191,7 +191,9 @@ var families = []family{
 			{key: "amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},
 			{key: "beta.amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},
 		},
-		partitions: []string{"amd.com/gpu.compute-memory-partition", "beta.amd.com/gpu.compute-memory-partition"},
+		// The labeller of k8s-device-plugin 1.31 and the documentation of AMD's GPU operator 1.4 write it
+		// differently, and neither does by default.
+		partitions: []string{"amd.com/gpu.compute-memory-partition", "beta.amd.com/gpu.compute-memory-partition", "amd.com/compute-memory-partition"},
 		numbers:    []string{karpenterGPUs, eksAutoGPUs, azureGPUs},
 		memory: []memory{
 			{key: "amd.com/gpu.vram", perGiB: 1, suffix: "G"},
