@@ -70,6 +70,8 @@
 //	wrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
 //	sameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
 //	samePoint             share     C  change of what was seen, or of the lengths, up to which a latency model and a rate stand
+//	halved                share     C  of what it was below which a rate that a latency model alone lowers is confirmed over a window
+//	leastShown            share     C  of what replicas served while the promise was kept that one is counted for: an estimate is less wrong
 //	sizesPerRound         rates     M  the same
 //	sameBurst             share     C  the same for how bursty arrivals are
 //	leastDeadline         time      C  least start-up deadline

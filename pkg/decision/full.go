@@ -38,7 +38,7 @@ func (f *Full) known() bool {
 // requests have other lengths.
 func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
 	full, fed, began, most, fullest := v.old.Full, 0, 0, 0.0, &Replica{}
-	if v.in.Rolling || !near(float64(full.Shape.Input), float64(shape.Input), settledWithin) || !near(float64(full.Shape.Output), float64(shape.Output), settledWithin) {
+	if v.in.Rolling || !sameShape(full.Shape, shape) {
 		full = Full{Shape: shape}
 	}
 	for i := range v.in.Replicas {

@@ -25,6 +25,11 @@ const (
 	// sameServer is the factor of the time per token up to which a server is the same after a
 	// rolling update: single points are a tenth off.
 	sameServer = 1.15
+	// halved is the share of what it was below which a rate within a promise is confirmed first.
+	halved = 0.5
+	// leastShown is the share of what replicas served while the promise was kept that one is counted
+	// to serve at least: a minute in which few requests missed it may be chance.
+	leastShown = 0.85
 	// sizesPerRound is how many rates within a promise are found in one round, for
 	// variants that have none and about as many newer ones for the others, in turns. One
 	// takes about half a millisecond.
@@ -72,6 +77,12 @@ type Sizing struct {
 	Keeps bool
 	// Found is when Rate was found.
 	Found time.Time
+	// Doubted is since when it would be less than half of that by the latency model alone.
+	Doubted time.Time
+	// Shown is the most that a replica was seen to serve while the promise was kept, of requests
+	// of the shape ShownOf.
+	Shown   capacity.Rate
+	ShownOf capacity.TokenShape
 }
 
 // holds reports whether the sizing still answers the same question.
@@ -109,6 +120,8 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 			continue
 		}
 		if rate, known := r.sloRate(m, v, p); known {
+			r.show(m, v)
+			rate = max(rate, leastShown*v.next.Sizing.Shown)
 			usual := p.Steady(atTriggers[i], m.demand.tokens).Rate
 			if v.rate.trigger == 0 {
 				v.rate.trigger, v.rate.max = usual, usual
@@ -117,12 +130,12 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 				v.rate.trigger = v.seenAt(atTriggers[i], m.demand.tokens, p)
 				v.rate.max = max(v.rate.max, v.rate.trigger)
 			}
-			least := leastPromised
+			least, full := leastPromised, min(v.rate.trigger, usual)
 			if v.old.Sizing.Keeps {
 				least = keptPromised
 			}
-			v.next.Sizing.Keeps = float64(rate) > least*float64(min(v.rate.trigger, usual))
-			if !v.next.Sizing.Keeps {
+			v.next.Sizing.Keeps = float64(rate) > least*float64(full)
+			if rate = max(rate, leastPromised*full); !v.next.Sizing.Keeps {
 				rate = 0
 			}
 			promised[i], found[i] = rate*m.old.Attained.factor(), true
@@ -173,8 +186,58 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
 	asked.PeakRate, _ = serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.PeakShare)
+	if held := r.doubt(&old, &asked); held {
+		asked = old
+	}
 	v.next.Sizing = asked
 	return asked.Rate, true
+}
+
+// doubt reports whether a rate is not believed yet: less than half of what it was, of the same
+// requests and the same promise, so that the latency model alone says so. One that is wrong would
+// buy twice the fleet. It has a metrics window to show that it is not.
+func (r *round) doubt(old, found *Sizing) bool {
+	same := *old
+	same.Profile, same.Burst = found.Profile, found.Burst
+	if found.Rate >= old.Rate*halved || !same.holds(*found) {
+		old.Doubted = time.Time{}
+		return false
+	}
+	old.Doubted = r.since(old.Doubted)
+	return r.snapshot.Time.Sub(old.Doubted) < r.policy.Window
+}
+
+// show notes what the variant's replicas serve while the promise is kept: an estimate alone that
+// says less is wrong. It is known no more once the promise is missed with as little, of other
+// requests and of another version. Few requests tell less.
+func (r *round) show(m *model, v *variant) {
+	s, kept := &v.next.Sizing, &m.in.Met
+	s.Shown, s.ShownOf = v.old.Sizing.Shown, v.old.Sizing.ShownOf
+	if v.in.Rolling || v.old.Sizing.SLO != m.promise.SLO || !sameShape(s.ShownOf, m.demand.tokens) {
+		s.Shown, s.ShownOf = 0, m.demand.tokens
+	}
+	served, replicas := 0.0, 0
+	for i := range v.in.Replicas {
+		if p := &v.in.Replicas[i]; !v.odd.at(i) && r.age(p.Served) == ageFresh {
+			served, replicas = served+p.Served.Value, replicas+1
+		}
+	}
+	if r.age(kept.Sample) != ageFresh || replicas == 0 {
+		return
+	}
+	count := served * r.policy.Window.Seconds()
+	each := capacity.Rate((count - settledChance*math.Sqrt(count)) / r.policy.Window.Seconds() / float64(replicas))
+	switch {
+	case kept.Sure >= r.policy.Share && m.load.saturated == 0:
+		s.Shown = max(s.Shown, each)
+	case kept.Value < r.policy.Share && each <= s.Shown:
+		s.Shown = 0
+	}
+}
+
+// sameShape reports whether requests have lengths that show one state.
+func sameShape(a, b capacity.TokenShape) bool {
+	return near(float64(a.Input), float64(b.Input), settledWithin) && near(float64(a.Output), float64(b.Output), settledWithin)
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
@@ -322,6 +385,8 @@ func (r *round) fit() {
 		l, lately := &v.next.Latency, r.snapshot.Time.Add(-r.policy.Freshness.Ageing)
 		if l.judgeChange(v.in.Profile, lately) {
 			v.next.Curve, v.next.Full = serving.Curve{}, Full{}
+			// That was confirmed.
+			v.next.Sizing.Doubted = r.snapshot.Time.Add(-r.policy.Window)
 		}
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		l.estimate(v.in.Profile, l.Learned.After(lately))

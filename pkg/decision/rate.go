@@ -17,7 +17,7 @@ const (
 )
 
 // leastPromised is the share of its rate at the triggers that a replica must serve within
-// the promise to be taken to keep it; keptPromised suffices once it is. Near the edge of what a
+// the promise to be taken to keep it, and is counted at least; keptPromised suffices once it is. Near the edge of what a
 // device can do an error of a few percent in an estimate is a factor in that rate. The rate
 // at the triggers is the less of what was seen and what the latency model says: what was
 // seen with a few in service tells little of that with hundreds.

@@ -84,3 +84,39 @@ func TestWhenALatencyModelIsDoubted(t *testing.T) {
 		})
 	}
 }
+
+// A rate within the promise that falls by more than half, of the same requests and the same promise, has to
+// last for a metrics window before it counts.
+func TestARateThatHalvesIsConfirmed(t *testing.T) {
+	policy := DefaultPolicy()
+	asked := Sizing{Profile: onH100.Paced(3), Shape: conv, SLO: capacity.SLO{ITL: 20}, Share: 0.99, PeakShare: 0.9}
+	before := asked
+	before.Profile, before.Rate, before.Found = onH100, 4.9, epoch.Add(-time.Hour)
+	longer, other := before, before
+	longer.Shape.Output /= 2
+	other.SLO.ITL = 40
+	doubted := func(s Sizing, ago time.Duration) Sizing { s.Doubted = epoch.Add(-ago); return s }
+	for name, c := range map[string]struct {
+		old  Sizing
+		rate capacity.Rate
+		held bool
+	}{
+		"a little less":           {before, 4, false},
+		"half":                    {before, 2.45, false},
+		"a tenth":                 {before, 0.49, true},
+		"for nearly a window":     {doubted(before, 59*time.Second), 0.49, true},
+		"for a window":            {doubted(before, time.Minute), 0.49, false},
+		"requests became longer":  {longer, 0.49, false},
+		"another promise":         {other, 0.49, false},
+		"it was never found":      {Sizing{}, 0.49, false},
+		"more again, after doubt": {doubted(before, time.Hour), 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, _ := bare(policy, Memory{}, &Variant{Name: "v"})
+			found := asked
+			found.Rate = c.rate
+			require.Equal(t, c.held, r.doubt(&c.old, &found))
+			assert.Equal(t, c.held, c.old.Doubted != time.Time{} && r.snapshot.Time.Sub(c.old.Doubted) < policy.Window)
+		})
+	}
+}
