@@ -34,6 +34,8 @@ type purchase struct {
 	// late is what none that keeps the promise serves.
 	need, short, late capacity.Rate
 	bought            map[*variant]int
+	// unlimited is what would be bought of the first, had there been room; nil while nobody asked.
+	unlimited []int
 	// ideal is that of the answer, and dear what was not bought for its price.
 	ideal map[*variant]int
 	dear  map[*variant]tooDear
@@ -54,7 +56,9 @@ func (r *round) growAll(models []*model, found answer) {
 		r.takeBack(began)
 		shares := r.share(models)
 		for i, m := range models {
+			unlimited := all[i].unlimited
 			all[i] = r.buy(m, found.ideal, shares[i])
+			all[i].unlimited = unlimited
 		}
 		// Whole replicas may leave room that no share used.
 		for _, p := range all {
@@ -212,10 +216,12 @@ func (r *round) missed(p *purchase) []*variant {
 	if !slices.ContainsFunc(p.first, r.full) {
 		return nil
 	}
-	ideal := allocation.Cheapest(p.options(p.first, func(v *variant) int { return r.mayAdd(v) + p.bought[v] }), p.need)
+	if p.unlimited == nil {
+		p.unlimited = allocation.Cheapest(p.options(p.first, func(v *variant) int { return r.mayAdd(v) + p.bought[v] }), p.need).Replicas
+	}
 	var list []*variant
 	for i, v := range p.first {
-		if ideal.Replicas[i] > p.bought[v] && r.full(v) {
+		if p.unlimited[i] > p.bought[v] && r.full(v) {
 			list = append(list, v)
 		}
 	}

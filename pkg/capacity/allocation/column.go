@@ -25,6 +25,9 @@ type finder struct {
 	// little is the gain that is not worth looking for.
 	little float64
 	layers [][]partial
+	// ends are where the runs end that are merged, and merged is room for what they are merged to.
+	ends   []int
+	merged []partial
 	found  []found
 	// work counts the parts that were looked at.
 	work int
@@ -264,6 +267,7 @@ func (f *finder) expand(layer int) {
 	at := len(f.open) - layer
 	last := f.open[at]
 	next := f.layers[layer][:0]
+	f.ends = f.ends[:0]
 	for parent, s := range f.layers[layer-1] {
 		try := func(n int) bool {
 			p := partial{rate: s.rate + float64(n)*last.serves, spent: s.spent + float64(n)*last.cost, parent: parent, count: n}
@@ -277,14 +281,65 @@ func (f *finder) expand(layer int) {
 		first := len(next)
 		for n := start; n >= 0 && try(n); n-- {
 		}
-		// In the order of the rate, which is what they are sorted by.
+		// In the order of the rate, which is what they are merged by.
 		slices.Reverse(next[first:])
 		for n := start + 1; n <= last.limit && try(n); n++ {
 		}
 		slices.Reverse(next[first:])
+		if len(next) > first {
+			f.ends = append(f.ends, len(next))
+		}
 	}
 	f.work += 8 * len(next)
-	f.layers[layer] = undominated(next, f.little/8)
+	f.layers[layer] = undominated(f.merge(next), f.little/8)
+}
+
+// merge puts the runs of partial choices, each of which is in order of its rate, into one, without those
+// beside which another one serves as much for no more. Most are dropped early, so that this
+// is faster than sorting all.
+func (f *finder) merge(list []partial) []partial {
+	from := list
+	for len(f.ends) > 1 {
+		to, ends, begin := f.merged[:0], f.ends[:0], 0
+		for i := 0; i < len(f.ends); i += 2 {
+			middle, end := f.ends[i], f.ends[min(i+1, len(f.ends)-1)]
+			to = appendMerged(to, from[begin:middle], from[middle:end])
+			ends, begin = append(ends, len(to)), end
+		}
+		f.ends = ends
+		// What was merged from has room for the next.
+		from, f.merged = to, from
+	}
+	return from
+}
+
+// appendMerged appends two runs as one.
+func appendMerged(to, a, b []partial) []partial {
+	least := math.Inf(1)
+	for len(a) > 0 || len(b) > 0 {
+		var next *partial
+		if len(b) == 0 || len(a) > 0 && comparePartials(&a[0], &b[0]) <= 0 {
+			next, a = &a[0], a[1:]
+		} else {
+			next, b = &b[0], b[1:]
+		}
+		if next.spent < least {
+			to, least = append(to, *next), next.spent
+		}
+	}
+	return to
+}
+
+// comparePartials is the order of the rate, and of equal ones of what is spent. No two are the same
+// partial choice.
+func comparePartials(a, b *partial) int {
+	switch {
+	case a.rate > b.rate:
+		return -1
+	case a.rate < b.rate:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.spent, b.spent), cmp.Compare(a.parent, b.parent), cmp.Compare(b.count, a.count))
 }
 
 // start is how many of a part, the next after the open ones, fractions would take.
@@ -295,16 +350,9 @@ func (f *finder) start(open int, p *piece, rate float64) int {
 	return min(max(0, int(min((p.reach-rate)/p.serves, mostReplicas))), p.limit)
 }
 
-// undominated drops the partial choices beside which another one serves as much for
-// little more, and the least promising ones where there are too many.
+// undominated drops of partial choices in order of their rate those beside which another one serves
+// as much for little more, and the least promising ones where there are too many.
 func undominated(list []partial, little float64) []partial {
-	slices.SortFunc(list, func(a, b partial) int {
-		if a.rate != b.rate {
-			return cmp.Compare(b.rate, a.rate)
-		}
-		// No two are the same partial choice. A stable sort takes three times as long.
-		return cmp.Or(cmp.Compare(a.spent, b.spent), cmp.Compare(a.parent, b.parent), cmp.Compare(b.count, a.count))
-	})
 	kept, least := list[:0], math.Inf(1)
 	for _, p := range list {
 		if p.spent < least-little {
