@@ -65,6 +65,7 @@ func (r *round) allocateTo(ordered []*model, found answer) {
 	switches := 0
 	for _, m := range ordered {
 		m.next.Cheaper = m.old.Cheaper
+		r.judgeSaving(m)
 		switch m.need.want {
 		case wantMore:
 			m.next.Cheaper = time.Time{}

@@ -26,7 +26,8 @@
 //	precision             share     C  that of numbers which are looked for, and up to which two sums of rates are the same: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
-//	repeats               time      C  how long it counts how well the promise was kept, and a scale-down that was undone is not made again: loads repeat after a day
+//	repeats               time      C  how long it counts how well the promise was kept, and the longest that a scale-down which was undone is not made again: loads repeat after a day
+//	leastBelieved         time      C  and how long it is not made again at first: what slows servers down is over by then
 //	attainedPrior         time      C  and how long it is taken to have been kept before
 //	leastCounted          share     M  least share of its latency model that a replica is counted to serve
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
@@ -58,7 +59,7 @@
 //	hollow                share     C  of the usual answer below which that of one replica alone is none: any small one
 //	leastJudged           requests  C  completed in a window that tell a replica from others: the mean of as many is a third off
 //	unseenTimes           -         C  times what its replicas can have done that a gateway may count: it may be read before they are
-//	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves; and times what too few replicas were taken to serve, above which they were not too few
+//	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
 //	defaultLead           time      C  start-up that is assumed before one was seen

@@ -566,10 +566,3 @@ func (f *fluid) shown(profile serving.Profile, p *vat) Replica {
 	r.Input, r.Output = sample(float64(conv.Input)), sample(float64(conv.Output))
 	return r
 }
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

@@ -3,9 +3,14 @@ package decision
 import (
 	"math"
 	"slices"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
+
+// leastBelieved is how long it is believed at first that replicas were too few. What slows servers
+// down for a while is over by then, or what was learned has caught up with it.
+const leastBelieved = 20 * time.Minute
 
 // judgeLowered keeps the last scale-down in mind, and what of one before was too few; and
 // notes that what the last one left does not suffice although no more load came than it was
@@ -20,20 +25,19 @@ func (r *round) judgeLowered(m *model, n *need) {
 		undone = undone && v.fleet.count[statePending] == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
-		few = TooFew{At: r.snapshot.Time, Load: work, Served: m.inWork(m.served(func(v *variant) int { return v.old.Lowered })), SLO: m.promise.SLO}
+		few = TooFew{At: r.snapshot.Time, Pause: pauseAfter(few.Pause), Load: work, SLO: m.promise.SLO}
 		if n.queued > 0 {
 			// What waits may be of the most that came, however little does now.
 			few.Load = last.Most
 		}
 		last = Lowered{}
 	}
-	// That one hangs shows a metrics window later.
-	hung := m.load.hanging > 0 && r.snapshot.Time.Sub(few.At) <= seenWindows*r.policy.Window
 	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, (*variant).rolling)
-	if other || hung || r.snapshot.Time.Sub(few.At) >= repeats {
+	if other || r.snapshot.Time.Sub(few.At) >= max(repeats, again*few.Pause) {
 		few = TooFew{}
 	}
 	m.next.Lowered, m.next.TooFew = last, few
+	m.retries = r.snapshot.Time.Sub(few.At) >= few.Pause
 	for _, v := range m.variants {
 		v.next.Lowered, v.next.TooFew = v.old.Lowered, v.old.TooFew
 		if undone {
@@ -76,7 +80,7 @@ func (r *round) judgeSwitch(m *model) {
 	if last.Until.IsZero() || !came || !gone || !near(float64(m.work()), float64(last.Load), settledWithin) {
 		return
 	}
-	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: min(m.work(), last.Load), Served: m.inWork(m.served(func(v *variant) int { return v.next.Lowered })), SLO: m.promise.SLO}
+	m.next.TooFew = TooFew{At: r.snapshot.Time, Pause: pauseAfter(m.next.TooFew.Pause), Load: min(m.work(), last.Load), SLO: m.promise.SLO}
 	for _, v := range m.variants {
 		v.next.TooFew = v.next.Lowered
 	}
@@ -94,11 +98,7 @@ func (m *model) leave(lowered Lowered, replicas func(*variant) int) {
 // scale-down or a switch left in vain, for about the same load or more.
 func (m *model) tooFew(replicas func(*variant) int) bool {
 	few := &m.next.TooFew
-	if m.sized && m.inWork(m.served(func(v *variant) int { return v.next.TooFew })) > mostStretch*few.Served {
-		// They are known now to serve many times what they were taken to when they were too few.
-		return false
-	}
-	return few.Load > 0 && m.about(m.work()) >= few.Load &&
+	return few.Load > 0 && !m.retries && m.about(m.work()) >= few.Load &&
 		!slices.ContainsFunc(m.variants, func(v *variant) bool { return replicas(v) > v.next.TooFew })
 }
 

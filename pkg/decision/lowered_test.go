@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestAScaleDownIsUndone(t *testing.T) {
 			if n.queued > 0 {
 				load = max(load, m.old.Lowered.Most)
 			}
-			assert.Equal(t, TooFew{epoch, load, 10, m.promise.SLO}, m.next.TooFew)
+			assert.Equal(t, TooFew{epoch, leastBelieved, load, m.promise.SLO}, m.next.TooFew)
 			assert.Zero(t, m.next.Lowered)
 			assert.Equal(t, 4, v.next.TooFew)
 		})
@@ -98,48 +99,35 @@ func TestWhatIsAskedSoonerIsNoMoreLoad(t *testing.T) {
 	}
 }
 
-// A hang looks like too few until a metrics window has passed without a request that is completed.
-func TestAHangWasNotTooFew(t *testing.T) {
-	for name, c := range map[string]struct {
-		since   time.Duration
-		hanging int
-		stands  bool
-	}{
-		"one hangs soon after": {seenWindows * DefaultPolicy().Window, 1, false},
-		"one hangs later":      {seenWindows*DefaultPolicy().Window + time.Second, 1, true},
-		"none hangs":           {time.Second, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			m.evidence, m.load.hanging = evidenceFull, c.hanging
-			m.old.TooFew, v.old.TooFew = TooFew{At: epoch.Add(-c.since), Load: 10, SLO: m.promise.SLO}, 3
-			r.judgeLowered(m, &need{})
-			assert.Equal(t, c.stands, m.next.TooFew.Load > 0)
-		})
-	}
-}
-
 // What was seen at a load that a replica cannot carry is forgotten within an hour; that it
-// could not is not. The prompts weigh more than the first guess of a curve has it.
-func TestAScaleDownIsTriedOnceADay(t *testing.T) {
+// could not is tried again, each time after twice as long, until once in a day. The prompts weigh
+// more than the first guess of a curve has it.
+func TestAScaleDownIsTriedEverMoreSeldom(t *testing.T) {
 	web := vesselOf("web", 2)
 	web.profile = serving.Profile{Base: 5.577, PerRequest: 0.1684, PerResidentToken: 6.463e-6, PerPrefillToken: 0.05892, BatchLimit: 239, KVTokens: 487142}
 	web.unstated = true
 	f := newFluid(machines(8), DefaultPolicy(), &flow{id: "m", arrivals: constant(1.4 * allowed(web.profile)), variants: []*vessel{web}})
 	f.run(24 * time.Hour)
-	assert.LessOrEqual(t, len(f.writes), 4, "%v", f.writes)
+	// Each try takes up to four writes: down, and up again twice, and down to what suffices. There are as
+	// many as the time of the first pause doubles in a day.
+	tries := 1 + int(math.Log2(float64(repeats/leastBelieved)))
+	assert.LessOrEqual(t, len(f.writes), 4*tries, "%v", f.writes)
+	first := len(f.writes)
+	f.run(72 * time.Hour)
+	assert.LessOrEqual(t, len(f.writes)-first, 2*4, "%v", f.writes[first:])
 }
 
-// What was too few is known for a day, whatever goes meanwhile.
+// What was too few is known for a day at least, whatever goes meanwhile, and believed for its pause.
 func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
-	for age, known := range map[time.Duration]bool{repeats - 1: true, repeats: false} {
+	for age, known := range map[time.Duration]bool{2*repeats - 1: true, 2 * repeats: false} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-		few := TooFew{At: epoch.Add(-age), Load: 10}
+		few := TooFew{At: epoch.Add(-age), Pause: repeats, Load: 10}
 		m.old.TooFew, v.old.TooFew, v.target = few, 2, 3
 		r.judgeLowered(m, &need{})
 		m.need.want = wantLess
 		r.lower(m, nil)
 		assert.Equal(t, known, m.next.TooFew == few)
+		assert.True(t, m.retries, "its pause is over")
 		assert.Equal(t, 2, v.next.TooFew)
 		assert.Equal(t, 3, v.next.Lowered)
 	}
@@ -161,7 +149,7 @@ func TestWhatWasTooFewMaySufficeLater(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			usual := capacity.TokenShape{Input: 100, Output: 100}
 			m.demand.now, m.demand.tokens, m.demand.forecast = 10, usual, &forecast.Belief{Shape: usual}
-			m.old.TooFew, v.old.TooFew = TooFew{At: epoch, Load: 10}, 3
+			m.old.TooFew, v.old.TooFew = TooFew{At: epoch, Pause: repeats, Load: 10}, 3
 			c.change(m, v)
 			r.judgeLowered(m, &need{})
 			assert.Equal(t, c.tooFew, m.tooFew(func(*variant) int { return 3 }))
@@ -304,4 +292,26 @@ func TestTheSameLoad(t *testing.T) {
 	assert.InDelta(t, 105, float64(m.about(100)), 1e-9)
 	m.demand.known = false
 	assert.InDelta(t, 0.105, float64(m.about(0.1)), 1e-9)
+}
+
+// Servers that are slow for some minutes right after a scale-down make it look like too few. It is tried
+// again before long, and is no more than that.
+func TestASlowdownAfterAScaleDownPasses(t *testing.T) {
+	for _, slow := range []time.Duration{100 * time.Second, 400 * time.Second} {
+		for _, factor := range []float64{1.5, 2} {
+			t.Run(fmt.Sprintf("%v, %v times", slow, factor), func(t *testing.T) {
+				web := vesselOf("web", 12)
+				f := newFluid(machines(8), DefaultPolicy(), &flow{id: "m", direct: true, arrivals: step(30*time.Minute, 24, 8), variants: []*vessel{web}})
+				for len(f.writes) == 0 || f.elapsed() < 30*time.Minute {
+					f.step()
+				}
+				begun, needs := f.elapsed(), web.replicas
+				web.profile = plain.Paced(factor)
+				f.run(begun + slow)
+				web.profile = plain
+				f.run(begun + 3*time.Hour)
+				assert.LessOrEqual(t, web.replicas, needs+1, "%v", f.writes)
+			})
+		}
+	}
 }

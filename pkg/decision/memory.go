@@ -117,6 +117,9 @@ type VariantMemory struct {
 	// Lowered is how many replicas the model's last scale-down left, or its last switch is to
 	// leave, and TooFew how many one did that had to be undone. A new leader does not know.
 	Lowered, TooFew int
+	// Moved is how many more, or fewer, replicas the model's last switch is to leave. A new leader may
+	// switch back before it has paid.
+	Moved int
 	// Odd are the replicas that were unlike the others, by name. A new leader counts them for what
 	// the others do until it has seen them for a metrics window.
 	Odd []Odd
@@ -161,6 +164,8 @@ type ModelMemory struct {
 	// undone. A new leader may make one again that it would know to be undone.
 	Lowered Lowered
 	TooFew  TooFew
+	// Switched is the last switch to another mix. A new leader may switch back before it has paid.
+	Switched Switched
 	// Active is when something was last asked of the model. A new leader counts the
 	// retention period anew.
 	Active time.Time
@@ -193,13 +198,14 @@ type Lowered struct {
 	Until      time.Time
 }
 
-// TooFew is that what a scale-down or a switch left did not suffice for a load within a promise;
-// Served is what it was reckoned to serve when that showed.
+// TooFew is that what a scale-down or a switch left did not suffice for a load within a promise.
 type TooFew struct {
-	At     time.Time
-	Load   capacity.Rate
-	Served capacity.Rate
-	SLO    capacity.SLO
+	At time.Time
+	// Pause is how long it is believed. It may have been for a reason that passed, so it is tried
+	// again then; where that is undone, too, it is believed twice as long.
+	Pause time.Duration
+	Load  capacity.Rate
+	SLO   capacity.SLO
 }
 
 // Observation is what was seen in one round.

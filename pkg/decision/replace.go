@@ -38,7 +38,8 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false, func([]int) {})
 	change := changeTo(candidates, best.Replicas)
 	mix = change.mix
-	pays := m.pays(candidates, mix, &best)
+	// Another model that lacks the room does not wait until a switch has paid.
+	pays := m.pays(candidates, mix, &best) && (change.lacked || !r.goesBack(m, mix))
 	if may = may && !m.changing(); may {
 		m.next.Cheaper = time.Time{}
 		if pays {
@@ -93,6 +94,7 @@ func (r *round) start(m *model, candidates []*variant, c *mixChange) (begins boo
 		}
 	}
 	if begins {
+		r.owe(m, candidates, c.mix)
 		m.leave(Lowered{Load: m.work(), Until: r.snapshot.Time.Add(beside)}, with(c.mix))
 	}
 	return begins

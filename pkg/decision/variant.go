@@ -34,6 +34,8 @@ type model struct {
 	// known what a replica of any variant serves.
 	sized, rated bool
 	need         need
+	// retries is set when it may be tried again what was too few before.
+	retries bool
 	// advisory is set where every variant is in mode Off: it is only looked at.
 	advisory bool
 }
