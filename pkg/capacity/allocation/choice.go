@@ -1,6 +1,9 @@
 package allocation
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // choice is one offer of each group, which is changed until all of them together keep
 // the limits at a low value. The value is that of the time when it was last settled.
@@ -44,6 +47,30 @@ func (c *choice) excess() float64 {
 	return sum
 }
 
+// eases is by how much less the limits would be exceeded with another offer of a group: only the
+// rows that either offer uses change.
+func (c *choice) eases(group, to int) (eased float64) {
+	rows := [...][]Use{c.m.pools[group][c.pick[group]].uses, c.m.pools[group][to].uses}
+	at := func(row int) float64 { return max(0, c.used[row]-c.m.limits[row]) }
+	from := c.pick[group]
+	each := func(sign float64) {
+		for k, uses := range rows {
+			for _, u := range uses {
+				if k == 0 || !slices.ContainsFunc(rows[0], func(o Use) bool { return o.Row == u.Row }) {
+					if over(c.used[u.Row], c.m.limits[u.Row]) {
+						eased += sign * at(u.Row)
+					}
+				}
+			}
+		}
+	}
+	each(1)
+	c.change(group, to)
+	each(-1)
+	c.change(group, from)
+	return eased
+}
+
 // fits reports whether the limits of what an offer uses hold when it is added.
 func (c *choice) fits(o *offer) bool {
 	for _, u := range o.uses {
@@ -65,11 +92,9 @@ func (c *choice) repair() bool {
 			c.m.work += 4 * len(pool)
 			for j := range pool {
 				price := max(0, c.m.priced(i, j)-has)
-				c.change(i, j)
-				if eased := now - c.excess(); eased > fine && price/eased < best {
+				if eased := c.eases(i, j); eased > fine && price/eased < best {
 					group, to, best = i, j, price/eased
 				}
-				c.change(i, from)
 			}
 		}
 		if group < 0 {

@@ -114,14 +114,24 @@ func connect(groups []*group, binds []bool) []int {
 	return firsts
 }
 
-// number gives the rows of the cluster their own numbers and scale.
+// number gives the rows of the cluster their own numbers, in their order, and scale.
 func (c *cluster) number(limits []float64, binds []bool) {
-	index := make([]int, len(limits))
-	for r, b := range binds {
-		if index[r] = c.rows; b {
-			c.rows++
+	var rows []int
+	index := map[int]int{}
+	for _, g := range c.groups {
+		for _, p := range g.parts {
+			for _, u := range p.uses {
+				if _, known := index[u.Row]; binds[u.Row] && !known {
+					index[u.Row], rows = 0, append(rows, u.Row)
+				}
+			}
 		}
 	}
+	slices.Sort(rows)
+	for i, r := range rows {
+		index[r] = i
+	}
+	c.rows = len(rows)
 	for _, g := range c.groups {
 		c.costUnit = min(c.costUnit+g.worth*g.rest, largest)
 		for i, p := range g.parts {

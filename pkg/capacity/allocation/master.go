@@ -65,20 +65,30 @@ func gains(gain float64) bool { return gain > tiny }
 // what rounding leaves of nothing.
 func matters(part float64) bool { return part >= 1e-7 }
 
-// newMaster starts from the first offer of each pool, which together keep the limits.
-func newMaster(pools [][]offer, limits []float64) *master {
+// newMaster starts from the first offer of each pool, which together keep the limits. Where most work
+// does not suffice for one step of so many rows nothing is solved, and there are no prices.
+func newMaster(pools [][]offer, limits []float64, most int) *master {
 	m := &master{limits: limits, pools: pools, key: make([]int, len(pools)), slots: make([]slot, len(limits)),
-		amount: make([]float64, len(limits)), prices: make([]float64, len(limits)), high: 1e4,
+		amount: make([]float64, len(limits)), prices: make([]float64, len(limits)), high: 1e4, most: most,
 		column: make([]float64, len(limits)), ratio: make([]float64, len(limits)), tally: make([]float64, len(pools))}
+	for i := range limits {
+		m.slots[i] = slot{group: -1, at: i}
+	}
+	if len(limits)*len(limits) >= most {
+		m.work = most
+		return m
+	}
 	for i := range limits {
 		row := make([]float64, len(limits))
 		row[i] = 1
 		m.inverse = append(m.inverse, row)
-		m.slots[i] = slot{group: -1, at: i}
 	}
 	m.settle()
 	return m
 }
+
+// spent reports whether nothing is left of the work.
+func (m *master) spent() bool { return m.work >= m.most }
 
 // cost is the value of an offer, high where the group may not take it.
 func (m *master) cost(group, at int) float64 {
@@ -123,20 +133,23 @@ func (m *master) reprice() {
 func (m *master) solve(passes int) {
 	m.reprice()
 	for range passes {
-		if m.work >= m.most || !m.pass() {
+		if m.spent() || !m.pass() {
 			return
 		}
 	}
 }
 
-// pass lets every row and every group once enter its best variable.
+// pass lets every row and every group once enter its best variable, as far as the work suffices.
 func (m *master) pass() (changed bool) {
 	for r := range m.limits {
-		if gains(-m.prices[r]) && m.enter(-1, r) {
+		if !m.spent() && gains(-m.prices[r]) && m.enter(-1, r) {
 			changed = true
 		}
 	}
 	for i := range m.pools {
+		if m.spent() {
+			return changed
+		}
 		if at, gain := m.best(i); gains(gain) && m.enter(i, at) {
 			changed = true
 		}

@@ -39,7 +39,7 @@ func TestTheMasterIsSolvedWithProof(t *testing.T) {
 	random := rand.New(rand.NewPCG(31, 32))
 	for range 3000 {
 		pools, limits := randomPools(random)
-		m := newMaster(pools, limits)
+		m := newMaster(pools, limits, math.MaxInt)
 		m.most = math.MaxInt
 		m.solve(1000)
 		require.InDelta(t, m.bound(), m.value(), 1e-6, "%+v %v", pools, limits)
@@ -75,7 +75,7 @@ func TestTheBoundHoldsBeforeTheMasterIsSolved(t *testing.T) {
 			}
 			want += least
 		}
-		require.InDelta(t, want, newMaster(pools, limits).bound(), 1e-9)
+		require.InDelta(t, want, newMaster(pools, limits, math.MaxInt).bound(), 1e-9)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestARefreshedInverseIsTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(33, 34))
 	for range 500 {
 		pools, limits := randomPools(random)
-		m := newMaster(pools, limits)
+		m := newMaster(pools, limits, math.MaxInt)
 		m.most = math.MaxInt
 		m.solve(1000)
 		before := m.value()

@@ -51,8 +51,7 @@ func (c *cluster) ask(groups []*group, weight float64, budget int) {
 	for _, g := range q.groups {
 		pools = append(pools, q.pool(g))
 	}
-	q.master = newMaster(pools, limits)
-	q.master.most = budget
+	q.master = newMaster(pools, limits, budget)
 	best := q.search(slices.Clone(q.master.key))
 	for i, g := range q.groups {
 		g.chosen = *q.master.pools[i][best[i]].from
@@ -190,7 +189,7 @@ func (q *question) generate(keep int) (changed bool) {
 		if first := len(m.pools[i]); q.extend(i, keep, m.priced(i, m.key[i])-gain-little, little) {
 			at, gain, changed = first, gain+little, true
 		}
-		if gains(gain) {
+		if gains(gain) && !m.spent() {
 			m.enter(i, at)
 		}
 	}

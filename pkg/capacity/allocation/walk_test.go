@@ -29,7 +29,7 @@ func unservedQuestion(models []Model, rows []float64) *question {
 	for _, g := range q.groups {
 		pools = append(pools, q.pool(g))
 	}
-	q.master = newMaster(pools, limits)
+	q.master = newMaster(pools, limits, q.most)
 	q.best = make([]int, len(q.groups))
 	q.value = q.sum(q.best)
 	return q
