@@ -37,7 +37,7 @@ func (r *Request) Countable() error {
 }
 
 // mostSlots is more than any node has. Those of all nodes can be added up.
-const mostSlots = 1 << 40
+const mostSlots = 1<<31 - 1
 
 // Slots is how many more pods of the shape fit on the node now.
 func (n *Node) Slots(s capacity.Shape) int { return n.slots(&s, nil, &none) }

@@ -1,6 +1,9 @@
 package placement
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // Trial is a cluster on which many placements are tried out, one after the other. Its
 // answers are those of the Cluster; it remembers what it counted and brings up to date
@@ -122,9 +125,10 @@ type candidates struct {
 	heap []candidate
 	// ranked is set once the nodes are in the heap.
 	ranked bool
-	// score and each are by node: its score, and how many fit.
+	// score and each are by node: its score once they are ranked, and how many fit. A cluster may have
+	// thousands of nodes, and as many identities.
 	score []int64
-	each  []int
+	each  []int32
 	// slots is the sum of each.
 	slots     int
 	hole      int
@@ -146,7 +150,7 @@ func (t *Trial) upToDate(r *Request) *candidates {
 	nodes := len(t.cluster.Nodes)
 	switch {
 	case !known || len(t.changed)-q.at > nodes:
-		q = &candidates{score: make([]int64, nodes), each: make([]int, nodes), holeAt: -1, explainedAt: -1}
+		q = &candidates{each: make([]int32, nodes), holeAt: -1, explainedAt: -1}
 		for i := range nodes {
 			t.judge(q, r, i)
 		}
@@ -167,6 +171,7 @@ func (t *Trial) upToDate(r *Request) *candidates {
 // rank puts the nodes that fit into the heap.
 func (t *Trial) rank(q *candidates, r *Request) {
 	t.weigh()
+	q.score = make([]int64, len(q.each))
 	for i, each := range q.each {
 		if each > 0 {
 			t.score(q, r, i)
@@ -183,8 +188,8 @@ func (t *Trial) score(q *candidates, r *Request, i int) {
 
 // judge looks at one node, and adds an entry where one fits and nodes are ranked.
 func (t *Trial) judge(q *candidates, r *Request, i int) {
-	each := t.cluster.slotsOn(r, i)
-	q.slots += each - q.each[i]
+	each := int32(min(t.cluster.slotsOn(r, i), math.MaxInt32))
+	q.slots += int(each) - int(q.each[i])
 	q.each[i] = each
 	if each > 0 && q.ranked {
 		t.score(q, r, i)
