@@ -89,6 +89,10 @@ func BenchmarkDecideCrisis(b *testing.B) {
 		{"five-priorities", fivePriorities},
 		{"thirty-variants", func(variants int) (Snapshot, Policy) { return thirtyVariants(variants, 1) }},
 		{"thirty-variants-grow", func(variants int) (Snapshot, Policy) { return thirtyVariants(variants, 2.1) }},
+		{"backed-off", backedOff},
+		{"quota-bound", quotaBound},
+		{"all-switch", allSwitch},
+		{"distinct-shapes", distinctShapes},
 	} {
 		for _, variants := range []int{320, 640, 1280, 2560, 5120} {
 			b.Run(fmt.Sprintf("%s/variants=%d", c.name, variants), func(b *testing.B) {
@@ -213,4 +217,59 @@ func live() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
+}
+
+// backedOff are models all of whose pods wait for nodes in vain, so that each of them is left alone.
+func backedOff(variants int) (Snapshot, Policy) {
+	s, policy := estate(variants, 1.4)
+	wait(&s)
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			for k := range s.Models[i].Variants[j].Starting {
+				started := &s.Models[i].Variants[j].Starting[k]
+				started.Since, started.Unschedulable = s.Time.Add(-time.Hour), true
+			}
+		}
+	}
+	return s, policy
+}
+
+// quotaBound are models of which each has a quota that takes two more of its replicas.
+func quotaBound(variants int) (Snapshot, Policy) {
+	s, policy := estate(variants, 1.4)
+	for i := range s.Models {
+		s.Cluster.Quotas = append(s.Cluster.Quotas, placement.Quota{Namespace: "ns", Name: s.Models[i].ID, Resource: "requests.nvidia.com/gpu", Hard: 100, Left: 4})
+		for j := range s.Models[i].Variants {
+			q := s.Models[i].Variants[j].Request
+			q.Charges = []placement.Amount{{Index: i, Count: int64(q.Shape.Devices)}}
+		}
+	}
+	return s, policy
+}
+
+// allSwitch are models whose replicas are all of the variant that has become the dear one.
+func allSwitch(variants int) (Snapshot, Policy) {
+	s, policy := estate(variants, 0.95)
+	for i := range s.Models {
+		dear, cheap := &s.Models[i].Variants[0], &s.Models[i].Variants[1]
+		dear.Cost, cheap.Cost = 20, 1
+		cheap.Current, cheap.Ready, cheap.Replicas = 0, 0, nil
+		s.Models[i].Arrival.Value /= 2
+	}
+	return s, policy
+}
+
+// distinctShapes are variants of which no two ask for the same CPU, and all want to grow.
+func distinctShapes(variants int) (Snapshot, Policy) {
+	s, policy := estate(variants, 1.4)
+	for i := range s.Cluster.Nodes {
+		n := &s.Cluster.Nodes[i]
+		n.Free.MilliCPU, n.Allocatable.MilliCPU = 1<<40, 1<<40
+	}
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			s.Models[i].Variants[j].Request.Shape.MilliCPU = int64(1000 + 2*i + j)
+		}
+	}
+	return s, policy
 }

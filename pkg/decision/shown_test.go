@@ -46,7 +46,7 @@ func (k *kept) tell(f *fluid, s *Snapshot) {
 func (k *kept) share() float64 { return k.met / k.asks }
 
 // What goes wrong with what is seen, or with one replica, at a constant load that the fleet serves within
-// the promise: it is asked for a fifth more at most, in few writes, and the promise goes on to be
+// the promise: it is asked for a fifth more at most, in three writes, and the promise goes on to be
 // kept, but for what a replica that is bad itself does until it is found out.
 func TestAnEstimateAloneBuysLittle(t *testing.T) {
 	const ten = 10 * time.Minute
@@ -103,7 +103,7 @@ func TestAnEstimateAloneBuysLittle(t *testing.T) {
 						require.LessOrEqual(t, float64(web.replicas), most, "%v", f.writes[writes:])
 						require.GreaterOrEqual(t, web.replicas, before, "%v", f.writes[writes:])
 					}
-					assert.LessOrEqual(t, len(f.writes)-writes, 2, "%v", f.writes[writes:])
+					assert.LessOrEqual(t, len(f.writes)-writes, 3, "%v", f.writes[writes:])
 					least := 0.99
 					if fault.least != nil {
 						least = fault.least(float64(before))
