@@ -59,7 +59,7 @@ func PerFurtherToken() Latency {
 func (l Latency) targets(promises map[decision.ModelKey]capacity.SLO) map[decision.ModelKey]float64 {
 	targets := map[decision.ModelKey]float64{}
 	for key, slo := range promises {
-		if target := float64(l.target(slo)) / 1000; target > 0 {
+		if target := asWritten(float64(l.target(slo)) / 1000); target > 0 {
 			targets[key] = target
 		}
 	}
@@ -160,7 +160,17 @@ func (e BucketEnds) of(key counting) map[float64][]string {
 
 func endOf(labels model.Metric) (float64, bool) {
 	end, err := strconv.ParseFloat(string(labels[model.BucketLabel]), 64)
-	return end, err == nil && !math.IsNaN(end)
+	return asWritten(end), err == nil && !math.IsNaN(end)
+}
+
+// asWritten is a number as people write it: servers that reckon the ends of their buckets call 0.3
+// also 0.30000000000000004.
+func asWritten(x float64) float64 {
+	const digits = 12
+	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64); err == nil {
+		return rounded
+	}
+	return x
 }
 
 // beside are the ends next to a target, without the infinite one: what the share within it

@@ -217,3 +217,33 @@ func TestBucketsThatCannotBeRead(t *testing.T) {
 	require.NoError(t, err, "nothing is asked where nothing is promised")
 	assert.Empty(t, met)
 }
+
+// Where a target lies, whoever wrote the ends of the buckets and however.
+func TestWhereATargetLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		slo        capacity.Milliseconds
+		ends       map[string]float64
+		sure, most float64
+		in         decision.Bucket
+	}{
+		"at an end that was reckoned": {300, map[string]float64{"0.1": 1, "0.30000000000000004": 3, "0.9": 4, "+Inf": 4}, 0.75, 0.75, decision.Bucket{}},
+		"at an end with a point":      {5000, map[string]float64{"2.5": 3, "5.0": 4, "+Inf": 4}, 1, 1, decision.Bucket{}},
+		"between vLLM's 2.5 and 5 s":  {3000, map[string]float64{"2.5": 3, "5.0": 4, "7.5": 4, "+Inf": 4}, 0.75, 1, decision.Bucket{Above: 2500, UpTo: 5000}},
+		"missed all the same":         {3000, map[string]float64{"2.5": 0, "5.0": 1, "7.5": 4, "+Inf": 4}, 0, 0.25, decision.Bucket{Above: 2500, UpTo: 5000}},
+		"above the last end":          {3000000, map[string]float64{"2560.0": 3, "+Inf": 4}, 0.75, 1, decision.Bucket{Above: 2560000}},
+	} {
+		p := prometheustest.New(t)
+		times := scrapes(9)
+		for _, at := range times {
+			values := map[string]float64{}
+			histogram(values, ttftSeries, "m", "a", "vllm", at.Sub(start), c.ends)
+			p.Append(at, values)
+		}
+		met, err := serve(t, p.Handler).Met(t.Context(), times[8].Add(time.Second), window, map[decision.ModelKey]capacity.SLO{modelKey("m"): {TTFT: c.slo}})
+		require.NoError(t, err)
+		got := met[modelKey("m")]
+		assert.InDelta(t, c.sure, got.Sure, 1e-9, name)
+		assert.InDelta(t, c.most, got.Value, 1e-9, name)
+		assert.Equal(t, c.in, got.TTFT, name)
+	}
+}
