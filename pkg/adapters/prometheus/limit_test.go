@@ -80,5 +80,5 @@ func TestAReadingIsBounded(t *testing.T) {
 func TestTheLimitsInUse(t *testing.T) {
 	client, err := New(options("https://prometheus"))
 	require.NoError(t, err)
-	assert.Equal(t, limits{answer: 64 << 20, reading: 128 << 20}, client.limits)
+	assert.Equal(t, limits{answer: 64 << 20, reading: 64 << 20}, client.limits)
 }
