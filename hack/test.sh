@@ -12,7 +12,8 @@
 #     detector, with which that would take ten minutes;
 #   - everything else: with the race detector, and from go test's cache.
 # The chart's tests are a module of their own and run every time too: what they read
-# lies outside of it, where go test does not look for changes.
+# lies outside of it, where go test does not look for changes. Those of test/hpa are one too,
+# so that no test of ours links the controllers of Kubernetes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -65,6 +66,7 @@ if [[ ${#victoria[@]} -gt 0 ]]; then
 	hack/tool.sh victoria-metrics >/dev/null
 	run "on VictoriaMetrics" go test -race -count=1 -timeout 10m "${victoria[@]}"
 fi
+run "the HPA of Kubernetes" go test -C test/hpa -timeout 10m ./...
 run "the chart" go test -C test/chart -count=1 -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then
 	run "with components of Kubernetes linked in" go test -timeout 10m "${kubernetes[@]}"

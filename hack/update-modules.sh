@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for module in . hack/tools hack/tools/lint hack/tools/victoriametrics test/chart; do
+for module in . hack/tools hack/tools/lint hack/tools/victoriametrics test/chart test/hpa; do
 	(cd "$module" && go mod tidy)
 done

@@ -14,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
@@ -225,16 +226,16 @@ func TestBaselinesFollowALoad(t *testing.T) {
 		want []string
 	}{
 		{"static:3", []string{"0s [3 0]"}},
-		// 50 wait at one replica: ten times the target. Four more are allowed, and then what
-		// has not started yet counts as idle. With ten replicas nothing waits, which HPA takes
+		// 50 wait at one replica: ten times the target. Four are allowed, then the double,
+		// and what has not started yet counts as idle. With ten replicas nothing waits, which HPA takes
 		// for a load of nothing: when its window is over it takes all away but one.
-		{"hpa:queue", []string{"0s [5 0]", "15s [10 0]", "6m0s [7 0]", "6m15s [1 0]", "6m30s [5 0]", "6m45s [10 0]", "12m30s [7 0]", "12m45s [1 0]"}},
+		{"hpa:queue", []string{"0s [4 0]", "15s [8 0]", "30s [10 0]", "6m30s [2 0]", "6m45s [4 0]", "7m0s [8 0]", "13m15s [1 0]"}},
 		// A full cache is 1.25 of the target, however much waits: a quarter more whenever all
 		// that was asked for serves. Of seven each uses 0.8. One uses 0.1 at the end; the
 		// last replica is full again.
-		{"hpa:kv", []string{"0s [2 0]", "1m15s [3 0]", "2m30s [4 0]", "3m45s [5 0]", "5m0s [7 0]", "14m45s [1 0]", "15m0s [2 0]"}},
+		{"hpa:kv", []string{"0s [2 0]", "1m15s [3 0]", "2m30s [4 0]", "3m45s [5 0]", "5m0s [7 0]", "15m0s [1 0]"}},
 		// The same as the first, but what has not started yet counts for nothing.
-		{"keda", []string{"0s [5 0]", "15s [10 0]", "6m0s [2 0]", "6m15s [6 0]", "6m30s [8 0]", "12m15s [1 0]"}},
+		{"keda", []string{"0s [4 0]", "15s [8 0]", "30s [10 0]", "6m15s [4 0]", "15m0s [1 0]"}},
 		// One step whenever the last one is done, until a replica uses 0.7. Less, step by
 		// step, when the maxima of a minute show it, until a second step would not be safe.
 		{"rule of saturation-v1", []string{
@@ -284,7 +285,7 @@ func TestDrivenVariantIsTheChosenOne(t *testing.T) {
 
 func TestKEDACountsWhatWaitsAtAllReplicasOfTheModel(t *testing.T) {
 	// 15 wait at each of two replicas, of which the other variant has one.
-	for name, want := range map[string]int{"keda": 5, "hpa:queue": 3} {
+	for name, want := range map[string]int{"keda": 4, "hpa:queue": 3} {
 		y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
 		y.inFlight = constant(50)
 		y.beat(0)
@@ -340,10 +341,10 @@ func TestPodsAsHPASeesThem(t *testing.T) {
 		{Replica: simulation.Replica{Stage: simulation.Serving}},
 		scraped,
 	}
-	assert.Equal(t, []reading{{pending: true}, {}, {}, {present: true, value: 2000}},
+	assert.Equal(t, []horizontal.Reading{{Pending: true}, {}, {}, {Present: true, Value: 2000}},
 		readings(pods, func(s Scrape) float64 { return float64(s.Waiting) }), "the last scrape counts")
-	assert.Equal(t, milli(666), readings(pods, Scrape.KVUse)[3].value, "cut to thousandths")
-	assert.Equal(t, milli(800), targetOf(0.8))
+	assert.Equal(t, horizontal.Milli(666), readings(pods, Scrape.KVUse)[3].Value, "cut to thousandths")
+	assert.Equal(t, horizontal.Milli(800), targetOf(0.8))
 }
 
 func TestPendingReplicaFreezesSaturationV1(t *testing.T) {
@@ -392,7 +393,7 @@ func TestSaturationKeepsItsWishWithoutMetrics(t *testing.T) {
 		y.inFlight = constant(60)
 		p := baseline(t, name, y.scenario, 0)
 		y.beat(0)
-		for now := time.Duration(0); now < 4*time.Minute; now += horizontalPeriod {
+		for now := time.Duration(0); now < 4*time.Minute; now += horizontal.Period {
 			y.view.Now = now
 			assert.Equal(t, [][]int{{1}}, p.Decide(y.view).Replicas, "%s at %s", name, now)
 			if now == 0 {
@@ -517,19 +518,19 @@ func TestWhenBaselinesAct(t *testing.T) {
 
 func TestParametersOfBaselines(t *testing.T) {
 	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, 8), toyVariant("b", 9, 0, -1))
-	horizontal := []Parameter{
+	ofTheHPA := []Parameter{
 		{"variant", "a"},
 		{"otherVariants", "to their minimum after 5m0s"},
 		{"syncPeriod", "15s"},
 		{"tolerance", "0.1"},
-		{"scaleUp", "window 0s, 100% per 15s, 4 pods per 15s, the larger change"},
-		{"scaleDown", "window 5m0s, 100% per 15s"},
+		{"scaleUp", "to the double or to 4 per 15s, the larger"},
+		{"scaleDown", "window 5m0s"},
 	}
 	hpa := func(metric, target string) []Parameter {
 		return append([]Parameter{
 			{"metric", metric}, {"metricType", "Pods"}, {"targetAverageValue", target},
 			{"minReplicas", "1"}, {"maxReplicas", "8 (has no default: the variant's bound, else what empty nodes hold)"},
-		}, horizontal...)
+		}, ofTheHPA...)
 	}
 	saturation := func(rule ...Parameter) []Parameter {
 		all := append([]Parameter{{"interval", "30s"}, {"window", "1m0s"}, {"kvCacheThreshold", "0.8"}, {"queueLengthThreshold", "5"}}, rule...)
@@ -546,7 +547,7 @@ func TestParametersOfBaselines(t *testing.T) {
 			{"pollingInterval", "30s, for the first replica only"},
 			{"cooldownPeriod", "5m0s, without effect: it rules the step to no replica"}, {"useCachedMetrics", "false"},
 			{"minReplicaCount", "1"}, {"maxReplicaCount", "8 (100 by default, unless the variant has a bound or fewer fit)"},
-		}, horizontal...),
+		}, ofTheHPA...),
 		"saturation-v1": saturation(Parameter{"kvSpareTrigger", "0.1"}, Parameter{"queueSpareTrigger", "3"}),
 		"saturation-v2": saturation(Parameter{"scaleUpThreshold", "0.85"}, Parameter{"scaleDownBoundary", "0.7"},
 			Parameter{"lengthWindow", "5m0s"}, Parameter{"capacityHistory", "10"}, Parameter{"optimizer", "cost-aware, unlimited"}),
@@ -614,8 +615,8 @@ func TestBoundsWithAndWithoutAPublishedDefault(t *testing.T) {
 				d = p.driver
 			}
 			require.Len(t, d.autoscalers, 1, c.name)
-			assert.Equal(t, want, d.autoscalers[0].max, "%s: %s", c.name, name)
-			assert.Equal(t, c.atLeast, d.autoscalers[0].min, "%s: %s", c.name, name)
+			assert.Equal(t, want, d.autoscalers[0].Max, "%s: %s", c.name, name)
+			assert.Equal(t, c.atLeast, d.autoscalers[0].Min, "%s: %s", c.name, name)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 )
 
 // driven is what the policies have in common that scale one variant of each model: which
@@ -61,8 +63,8 @@ const unset = -1
 // boundsOf are the bounds that are given; else one replica, or the variant's minimum, and
 // the most that within says.
 func boundsOf(s *Scenario, v *Variant, published, least, most int) (low, high int, err error) {
-	h := newHorizontal(v, horizontalPeriod).within(s, v, published)
-	low, high = h.min, h.max
+	h := boundedHorizontal(s, v, published)
+	low, high = h.Min, h.Max
 	if least != unset {
 		low, high = least, max(high, least)
 	}
@@ -93,7 +95,7 @@ func (d *driven) answer(view *View, replicasOf func(m int, model *ModelView, var
 			case other == v:
 			case d.fixed[m][other] >= 0:
 				replicas[m][other] = d.fixed[m][other]
-			case view.Now >= defaultDown().Window:
+			case view.Now >= horizontal.Window:
 				replicas[m][other] = view.Scenario.Models[m].Variants[other].Policy.Min
 			}
 		}
@@ -152,7 +154,7 @@ func (d *driven) scalesBy() (*trigger, []float64, error) {
 
 // parameters say which variants are driven and what becomes of the others.
 func (d *driven) parameters() []Parameter {
-	others := "to their minimum after " + defaultDown().Window.String()
+	others := "to their minimum after " + horizontal.Window.String()
 	if split, ok := d.spec.Value("split"); ok {
 		others = split + ", else " + others
 	}

@@ -29,7 +29,7 @@ func TestSplitStandsBesideTheDrivenVariant(t *testing.T) {
 		"static:split=a:1+c:2":             {{1, 0, 2}},
 		"kpa:inflight=10,split=b:2":        {{13, 2, 1}},
 		"planner:mode=load,split=b:2+c:0":  {{1, 2, 0}},
-		"keda:inflight=10,split=b:0+c:0":   {{5, 0, 0}},
+		"keda:inflight=10,split=b:0+c:0":   {{4, 0, 0}},
 		"keda:inflight=30,min=0,split=b:2": {{3, 2, 1}},
 	} {
 		y.view.Now = 0
@@ -122,7 +122,7 @@ func TestKEDAWakesAndSleeps(t *testing.T) {
 		{40, 3, 0, 1, "the first replica"},
 		{60, 9, 1, 2, "active: the HPA asks the same query"},
 		{80, 0, 1, 1, "cooling down"},
-		{120, 0, 1, 1, "until it is over"},
+		{120, 0, 1, 2, "until it is over the HPA wants what it wanted at 60 s"},
 		{140, 0, 1, 0, "longer than the cooldown"},
 	}
 	for _, s := range steps {

@@ -3,6 +3,8 @@ package replay
 import (
 	"fmt"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 )
 
 // driver lets one HPA drive a variant of each model by one trigger.
@@ -13,12 +15,12 @@ type driver struct {
 	targets     []float64
 	tolerance   float64
 	window      time.Duration
-	autoscalers []*horizontal
+	autoscalers []*horizontal.Autoscaler
 }
 
 // newDriver makes the HPAs. The published maximum is that of a variant without a bound.
 func newDriver(s *Scenario, spec Spec, choice []int, wake time.Duration, published int) (driver, error) {
-	d := driver{tolerance: spec.float("tolerance", horizontalTolerance), window: spec.span("window", s.Collection.Window)}
+	d := driver{tolerance: spec.float("tolerance", horizontal.Tolerance), window: spec.span("window", s.Collection.Window)}
 	var err error
 	if d.driven, err = newDriven(s, spec, choice, published); err != nil {
 		return d, err
@@ -33,11 +35,23 @@ func newDriver(s *Scenario, spec Spec, choice []int, wake time.Duration, publish
 	}
 	for m, v := range d.choice {
 		h := newHorizontal(&s.Models[m].Variants[v], wake)
-		h.min, h.max = max(horizontalMin, d.least[m]), d.most[m]
-		h.down.Window, h.up.Window = spec.span("down", h.down.Window), spec.span("up", h.up.Window)
+		h.Min, h.Max = max(horizontal.Min, d.least[m]), d.most[m]
+		h.Behavior = behaviorOf(spec)
 		d.autoscalers = append(d.autoscalers, h)
 	}
 	return d, nil
+}
+
+// behaviorOf is spec.behavior of the HPA: nil where the spec has nothing that stands in it.
+func behaviorOf(spec Spec) *horizontal.Behavior {
+	for _, key := range []string{"up", "down", "tolerance"} {
+		if _, given := spec.Value(key); given {
+			b := horizontal.Defaults()
+			b.Up.Window, b.Down.Window = spec.span("up", b.Up.Window), spec.span("down", b.Down.Window)
+			return &b
+		}
+	}
+	return nil
 }
 
 // Next implements Policy.
@@ -45,7 +59,7 @@ func (d *driver) Next(now time.Duration) time.Duration {
 	if now < 0 {
 		return 0
 	}
-	return now + horizontalPeriod
+	return now + horizontal.Period
 }
 
 // looks implements looker.
@@ -54,7 +68,7 @@ func (d *driver) looks() (every, back time.Duration) { return 0, d.window }
 // drive is one round of every HPA.
 func (d *driver) drive(view *View, propose func(m int, model *ModelView, variant *VariantView) (int, bool)) Answer {
 	return d.answer(view, func(m int, model *ModelView, variant *VariantView) int {
-		return d.autoscalers[m].reconcile(view.Now, variant.Replicas, func() (int, bool) { return propose(m, model, variant) })
+		return d.autoscalers[m].Reconcile(view.Now, variant.Replicas, func() (int, bool) { return propose(m, model, variant) })
 	})
 }
 
@@ -65,7 +79,7 @@ func (d *driver) external(now time.Duration, m int, model *ModelView, variant *V
 		return 0, false
 	}
 	value *= d.share(m, model, now, d.window)
-	return sharedReplicas(toMilli(value), len(variant.Pods), targetOf(d.targets[m]), d.tolerance), true
+	return horizontal.SharedReplicas(horizontal.ToMilli(value), len(variant.Pods), targetOf(d.targets[m]), d.tolerance), true
 }
 
 // value is what the query of a model says: the sum of its trigger, and where the model may
@@ -80,11 +94,15 @@ func (d *driver) value(now time.Duration, m int, model *ModelView) (float64, boo
 
 // parameters are those of the HPA itself.
 func (d *driver) parameters() []Parameter {
+	up, down := "to the double or to 4 per "+horizontal.Period.String()+", the larger", "window "+horizontal.Window.String()
+	if b := d.autoscalers[0].Behavior; b != nil {
+		up, down = describe(b.Up), describe(b.Down)
+	}
 	return append(d.driven.parameters(),
-		Parameter{"syncPeriod", horizontalPeriod.String()},
+		Parameter{"syncPeriod", horizontal.Period.String()},
 		Parameter{"tolerance", number(d.tolerance)},
-		Parameter{"scaleUp", describe(d.autoscalers[0].up)},
-		Parameter{"scaleDown", describe(d.autoscalers[0].down)},
+		Parameter{"scaleUp", up},
+		Parameter{"scaleDown", down},
 	)
 }
 

@@ -1,327 +1,37 @@
 package replay
 
 import (
-	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 )
-
-// values are readings of pods that have some.
-func values(all ...milli) []reading {
-	out := make([]reading, len(all))
-	for i, v := range all {
-		out[i] = reading{present: true, value: v}
-	}
-	return out
-}
-
-func silent(n int) []reading { return make([]reading, n) }
-
-func pending(n int) []reading {
-	out := make([]reading, n)
-	for i := range out {
-		out[i].pending = true
-	}
-	return out
-}
-
-func TestAverageReplicas(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		pods    []reading
-		current int
-		target  milli
-		want    int
-	}{
-		{"documented: 200m instead of 100m doubles", values(200, 200, 200), 3, 100, 6},
-		{"documented: 50m instead of 100m halves", values(50, 50, 50, 50), 4, 100, 2},
-		{"documented: 50 pods at 90 instead of 75 become 60", values(slices.Repeat([]milli{90_000}, 50)...), 50, 75_000, 60},
-		{"the mean of uneven pods counts", values(20_000, 10_000, 30_000), 3, 15_000, 4},
-		{"five pods at 60 % become three", values(12_000, 12_000, 12_000, 12_000, 12_000), 5, 20_000, 3},
-		{"a little more than a double is three", values(8_801), 1, 4_400, 3},
-		{"3 % are within the tolerance", values(20_000, 21_000, 21_000), 3, 20_000, 3},
-		{"exactly 10 % more are within it", values(1_100), 1, 1_000, 1},
-		{"a thousandth above 10 % is not", values(1_101), 1, 1_000, 2},
-		{"the mean is cut to thousandths", values(1_101, 1_100), 2, 1_000, 2},
-		{"exactly 10 % less are within it", values(slices.Repeat([]milli{900}, 20)...), 20, 1_000, 20},
-		{"a thousandth below 10 % is not", values(slices.Repeat([]milli{899}, 20)...), 20, 1_000, 18},
-		{"without load one stays that is asked for by nobody", values(0, 0), 2, 1_000, 0},
-		{"up: silent pods count as idle", slices.Concat(values(30_000), silent(1)), 2, 10_000, 3},
-		{"up: silent pods bring it within the tolerance", slices.Concat(values(20_000), silent(1)), 2, 10_000, 2},
-		{"up: silent pods would turn it around", slices.Concat(values(12_000), silent(1)), 2, 10_000, 2},
-		{"down: silent pods count as loaded as wanted", slices.Concat(values(2_000, 2_000, 2_000), silent(1)), 4, 10_000, 2},
-		{"down: silent pods bring it within the tolerance", slices.Concat(values(8_000), silent(3)), 4, 10_000, 4},
-		{"at the target silent pods change nothing", slices.Concat(values(20_000, 19_000, 21_000), silent(2)), 5, 20_000, 5},
-		{"up: pending pods count as idle", slices.Concat(values(30_000), pending(2)), 3, 10_000, 3},
-		{"up: beyond all pending pods", slices.Concat(values(50_000), pending(2)), 3, 10_000, 5},
-		{"up: pending and silent pods count as idle", slices.Concat(values(80_000), pending(1), silent(1)), 3, 10_000, 8},
-		{"up: not below what is asked for now", slices.Concat(values(40_000), silent(1)), 6, 10_000, 6},
-		{"down: pending pods do not count", slices.Concat(values(5_000, 5_000), pending(3)), 5, 10_000, 1},
-		{"down: not above what is asked for now", slices.Concat(values(1_000), silent(4)), 3, 10_000, 3},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, ok := averageReplicas(c.pods, c.current, c.target, horizontalTolerance)
-			assert.True(t, ok)
-			assert.Equal(t, c.want, got)
-		})
-	}
-}
-
-// The examples are those of k8s.io/kubernetes, pkg/controller/podautoscaler,
-// replica_calculator_test.go.
-func TestPublishedTolerances(t *testing.T) {
-	for _, c := range []struct {
-		tolerance float64
-		want      int
-	}{{0, 4}, {0.01, 3}, {2, 3}} {
-		got, ok := averageReplicas(values(909, 1010, 1111), 3, 1000, c.tolerance)
-		assert.True(t, ok)
-		assert.Equal(t, c.want, got, c.tolerance)
-	}
-	assert.Equal(t, 4, sharedReplicas(8_600, 3, 2_800, 0.01))
-	assert.Equal(t, 3, sharedReplicas(8_600, 3, 2_800, horizontalTolerance))
-	assert.Equal(t, 5, sharedReplicas(20_208, 4, 5_000, 0.01))
-}
-
-func TestAverageReplicasWithoutAnyValue(t *testing.T) {
-	for name, pods := range map[string][]reading{"no pods": nil, "silent ones": silent(2), "pending ones": pending(2)} {
-		got, ok := averageReplicas(pods, 3, 1_000, horizontalTolerance)
-		assert.False(t, ok, name)
-		assert.Equal(t, 3, got, name)
-	}
-}
-
-func TestSharedReplicas(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		value  milli
-		pods   int
-		target milli
-		want   int
-	}{
-		{"four times the target for three pods", 8_600, 3, 2_150, 4},
-		{"three times the target for five pods", 8_600, 5, 2_867, 3},
-		{"within the tolerance", 8_600, 3, 2_900, 3},
-		{"1 % above is within it", 20_166, 4, 5_000, 4},
-		{"nothing waits", 0, 4, 5_000, 0},
-		{"a part of a pod is a pod", 1, 0, 5_000, 1},
-		{"no pods and nothing waits", 0, 0, 5_000, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, sharedReplicas(c.value, c.pods, c.target, horizontalTolerance))
-		})
-	}
-}
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// plain is an HPA without windows whose policies are given.
-func plain(up, down decision.Behavior) *horizontal {
-	return &horizontal{min: 1, max: 1000, up: up, down: down, wake: horizontalPeriod}
-}
-
-// follow lets an HPA reconcile at every step until the end, with a constant proposal.
-func follow(h *horizontal, from int, start, step, end time.Duration, proposed int) []int {
-	out := []int{from}
-	for now := start; now <= end; now += step {
-		from = h.reconcile(now, from, func() (int, bool) { return proposed, true })
-		out = append(out, from)
-	}
-	return out
-}
-
-func TestDocumentedScaleDownPolicies(t *testing.T) {
-	// The example of the documentation: 4 pods or 10 % per minute, from 80 to 10. The share
-	// is rounded up, so 8 of 72 go; from 40 on it is 4 at a time.
-	policies := []decision.RatePolicy{{Pods: 4, Period: time.Minute}, {Percent: 10, Period: time.Minute}}
-	h := plain(defaultUp(), decision.Behavior{Select: decision.SelectMax, Policies: policies})
-	assert.Equal(t, []int{80, 72, 64, 57, 51, 45, 40, 36, 32, 28, 24, 20, 16, 12, 10, 10},
-		follow(h, 80, 0, time.Minute, 14*time.Minute, 10))
-
-	// At the beat of HPA the same takes the same time: a period is not over before it is.
-	h = plain(defaultUp(), decision.Behavior{Select: decision.SelectMax, Policies: policies})
-	assert.Equal(t, []int{80, 72, 72, 72, 72, 64, 64, 64, 64, 57}, follow(h, 80, 0, horizontalPeriod, seconds(120), 10))
-
-	// With the smaller change selected the share counts, and at few replicas the pods.
-	h = plain(defaultUp(), decision.Behavior{Select: decision.SelectMin, Policies: policies})
-	assert.Equal(t, []int{80, 76, 72}, follow(h, 80, 0, time.Minute, time.Minute, 10))
-	assert.Equal(t, []int{20, 18}, follow(plain(defaultUp(), h.down), 20, 0, time.Minute, 0, 10))
-	assert.Equal(t, []int{20, 20}, follow(plain(defaultUp(), decision.Behavior{Select: decision.SelectDisabled}), 20, 0, time.Minute, 0, 10))
-}
-
-func TestDefaultBehaviourUp(t *testing.T) {
-	// 4 pods or 100 % per 15 s, whichever is more, at once.
-	h := plain(defaultUp(), defaultDown())
-	assert.Equal(t, []int{1, 5, 10, 20, 40, 80, 100, 100}, follow(h, 1, 0, horizontalPeriod, seconds(90), 100))
-
-	// Within the period nothing is added to what was.
-	h = plain(defaultUp(), defaultDown())
-	assert.Equal(t, []int{1, 5, 5, 5, 10}, follow(h, 1, 0, seconds(5), seconds(15), 100))
-}
-
-func TestSmallerChangeUp(t *testing.T) {
-	// One pod, 2 pods or 50 % per minute: the smaller change is one.
-	up := decision.Behavior{Select: decision.SelectMin, Policies: []decision.RatePolicy{{Pods: 2, Period: time.Minute}, {Percent: 50, Period: time.Minute}}}
-	assert.Equal(t, []int{1, 2}, follow(plain(up, defaultDown()), 1, 0, time.Minute, 0, 100))
-	// Without any policy nothing slows it down.
-	assert.Equal(t, []int{1, 90}, follow(plain(decision.Behavior{}, defaultDown()), 1, 0, time.Minute, 0, 90))
-	assert.Equal(t, []int{90, 2}, follow(plain(defaultUp(), decision.Behavior{}), 90, 0, time.Minute, 0, 2))
-	// Five pods, the same down: two.
-	assert.Equal(t, []int{5, 3}, follow(plain(defaultUp(), up), 5, 0, time.Minute, 0, 1))
-}
-
-func TestScaleDownWindow(t *testing.T) {
-	h := plain(defaultUp(), defaultDown())
-	got := follow(h, 6, 0, horizontalPeriod, seconds(300), 2)
-	// What it found counts as recommended at the beginning, for the five minutes.
-	assert.Equal(t, 6, got[len(got)-2], "285 s after the beginning")
-	assert.Equal(t, 2, got[len(got)-1], "300 s after the beginning")
-
-	// One high recommendation holds for its own five minutes. Less than that takes the
-	// highest of those.
-	h = plain(defaultUp(), defaultDown())
-	follow(h, 4, 0, horizontalPeriod, seconds(285), 1)
-	h.reconcile(seconds(300), 4, func() (int, bool) { return 3, true })
-	assert.Equal(t, 3, h.reconcile(seconds(315), 4, func() (int, bool) { return 1, true }))
-	got = follow(h, 3, seconds(330), horizontalPeriod, seconds(600), 1)
-	assert.Equal(t, 3, got[len(got)-2])
-	assert.Equal(t, 1, got[len(got)-1])
-}
-
-func TestScaleUpWindow(t *testing.T) {
-	up := defaultUp()
-	up.Window = time.Minute
-	got := follow(plain(up, defaultDown()), 1, 0, horizontalPeriod, seconds(75), 3)
-	assert.Equal(t, []int{1, 1, 1, 1, 1, 3, 3}, got)
-}
-
-func TestBoundsOfHorizontal(t *testing.T) {
-	nobody := func() (int, bool) { t.Fatal("the metric counts for nothing here"); return 0, false }
-	h := &horizontal{min: 2, max: 4, up: defaultUp(), down: defaultDown(), wake: seconds(30)}
-	assert.Equal(t, 4, h.reconcile(0, 7, nobody), "above the maximum")
-	assert.Equal(t, 2, h.reconcile(0, 1, nobody), "below the minimum")
-	assert.Equal(t, 2, h.reconcile(0, 0, nobody), "without replicas, when it is looked at")
-	assert.Equal(t, 0, h.reconcile(seconds(15), 0, nobody), "without replicas, when it is not")
-	assert.Equal(t, 3, h.reconcile(seconds(15), 3, func() (int, bool) { return 0, false }), "without a metric")
-	assert.Equal(t, 4, h.reconcile(seconds(30), 3, func() (int, bool) { return 9, true }), "not above the maximum")
-
+func TestTheBoundsOfTheVariantAreThoseOfItsHPA(t *testing.T) {
 	for _, c := range []struct{ least, most, min, max int }{{0, -1, 1, 1000}, {3, -1, 3, 1000}, {0, 7, 1, 7}, {0, 0, 1, 1}} {
-		got := newHorizontal(&Variant{Policy: decision.VariantPolicy{Min: c.least, Max: c.most}}, horizontalPeriod)
-		assert.Equal(t, []int{c.min, c.max}, []int{got.min, got.max})
+		got := newHorizontal(&Variant{Policy: decision.VariantPolicy{Min: c.least, Max: c.most}}, horizontal.Period)
+		assert.Equal(t, []int{c.min, c.max}, []int{got.Min, got.Max})
 	}
 }
 
-// slowHorizontal forgets nothing and looks through everything.
-type slowHorizontal struct {
-	h                    horizontal
-	recommended, changed []counted
-}
-
-func (s *slowHorizontal) reconcile(now time.Duration, current, proposed int) int {
-	if len(s.recommended) == 0 {
-		s.recommended = []counted{{now, current}}
-	}
-	wanted := current
-	switch {
-	case current < s.h.min:
-		wanted = s.h.min
-	case current > s.h.max:
-		wanted = s.h.max
-	default:
-		low, high := proposed, proposed
-		for _, r := range s.recommended {
-			if now-r.at < s.h.up.Window {
-				low = min(low, r.replicas)
-			}
-			if now-r.at < s.h.down.Window {
-				high = max(high, r.replicas)
-			}
+// An object whose behavior says something has Kubernetes' defaults for the rest; one without
+// has none of it.
+func TestOnlyWhatStandsInBehaviorMakesOne(t *testing.T) {
+	for text, want := range map[string]*horizontal.Behavior{
+		"hpa:queue":               nil,
+		"hpa:queue=3":             nil,
+		"hpa:queue,down=300s":     new(horizontal.Defaults()),
+		"hpa:queue,up=0s":         new(horizontal.Defaults()),
+		"hpa:queue,tolerance=0.1": new(horizontal.Defaults()),
+	} {
+		spec, err := ParseSpec(text)
+		if assert.NoError(t, err, text) {
+			assert.Equal(t, want, behaviorOf(spec), text)
 		}
-		s.recommended = append(s.recommended, counted{now, proposed})
-		if wanted < low {
-			wanted = low
-		}
-		if wanted > high {
-			wanted = high
-		}
-		if wanted > current {
-			wanted = min(wanted, s.h.max, max(current, s.limit(now, current, s.h.up, true)))
-		} else if wanted < current {
-			wanted = max(wanted, s.h.min, min(current, s.limit(now, current, s.h.down, false)))
-		}
-	}
-	s.changed = append(s.changed, counted{now, wanted - current})
-	return wanted
-}
-
-func (s *slowHorizontal) limit(now time.Duration, current int, b decision.Behavior, up bool) int {
-	var all []float64
-	for _, p := range b.Policies {
-		start := float64(current)
-		for _, c := range s.changed {
-			if now-c.at < p.Period {
-				start -= float64(c.replicas)
-			}
-		}
-		share := float64(p.Percent) / 100
-		switch {
-		case p.Percent > 0 && up:
-			all = append(all, math.Ceil(start*(1+share)-1e-9))
-		case p.Percent > 0:
-			all = append(all, math.Floor(start*(1-share)+1e-9))
-		case up:
-			all = append(all, start+float64(p.Pods))
-		default:
-			all = append(all, start-float64(p.Pods))
-		}
-	}
-	if up == (b.Select == decision.SelectMax) {
-		return int(slices.Max(all))
-	}
-	return int(slices.Min(all))
-}
-
-func TestHorizontalForgetsOnlyWhatDoesNotCount(t *testing.T) {
-	for seed := range uint64(300) {
-		random := rand.New(rand.NewPCG(seed, 5))
-		behavior := func() decision.Behavior {
-			b := decision.Behavior{Window: seconds(random.IntN(8) * 15), Select: decision.SelectMax}
-			if random.IntN(3) == 0 {
-				b.Select = decision.SelectMin
-			}
-			for range 1 + random.IntN(3) {
-				p := decision.RatePolicy{Period: seconds((1 + random.IntN(8)) * 15), Pods: 1 + random.IntN(6)}
-				if random.IntN(2) == 0 {
-					p.Pods, p.Percent = 0, 1+random.IntN(150)
-				}
-				b.Policies = append(b.Policies, p)
-			}
-			return b
-		}
-		h := &horizontal{min: 1, max: 20 + random.IntN(60), up: behavior(), down: behavior(), wake: horizontalPeriod}
-		slow := &slowHorizontal{h: *h}
-		current := 1 + random.IntN(40)
-		for round := range 120 {
-			now := seconds(15*round + random.IntN(4))
-			proposed := random.IntN(90)
-			want := slow.reconcile(now, current, proposed)
-			got := h.reconcile(now, current, func() (int, bool) { return proposed, true })
-			require.Equal(t, want, got, "seed %d, round %d", seed, round)
-			if current = got; random.IntN(20) == 0 {
-				current = random.IntN(100)
-			}
-			if current == 0 {
-				current = 1
-			}
-		}
-		assert.LessOrEqual(t, len(h.recommended), 10, "more than the longest window is kept")
-		assert.LessOrEqual(t, len(h.changed), 10)
 	}
 }

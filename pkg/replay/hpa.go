@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
@@ -16,7 +17,7 @@ type hpa struct {
 }
 
 func newHPA(s *Scenario, spec Spec, choice []int) (*hpa, error) {
-	d, err := newDriver(s, spec, choice, horizontalPeriod, noDefault)
+	d, err := newDriver(s, spec, choice, horizontal.Period, noDefault)
 	return &hpa{d}, err
 }
 
@@ -26,21 +27,21 @@ func (h *hpa) Decide(view *View) Answer {
 		if h.trigger.gauge == nil {
 			return h.external(view.Now, m, model, variant)
 		}
-		return averageReplicas(readings(variant.Pods, h.trigger.gauge), variant.Replicas, targetOf(h.targets[m]), h.tolerance)
+		return horizontal.AverageReplicas(readings(variant.Pods, h.trigger.gauge), variant.Replicas, targetOf(h.targets[m]), h.tolerance)
 	})
 }
 
 // targetOf is a target in thousandths, as it was written.
-func targetOf(value float64) milli { return milli(math.Round(value * 1000)) }
+func targetOf(value float64) horizontal.Milli { return horizontal.Milli(math.Round(value * 1000)) }
 
 // readings are what the custom metrics API says of the pods. A pod that no node holds is
 // pending; one that starts runs already, as its containers do, but says nothing yet.
-func readings(pods []Pod, value func(Scrape) float64) []reading {
-	out := make([]reading, len(pods))
+func readings(pods []Pod, value func(Scrape) float64) []horizontal.Reading {
+	out := make([]horizontal.Reading, len(pods))
 	for i := range pods {
-		out[i].pending = pods[i].Stage == simulation.Created
+		out[i].Pending = pods[i].Stage == simulation.Created
 		if last, ok := pods[i].Last(); ok {
-			out[i].present, out[i].value = true, toMilli(value(last))
+			out[i].Present, out[i].Value = true, horizontal.ToMilli(value(last))
 		}
 	}
 	return out

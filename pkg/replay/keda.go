@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 )
 
 // The documented defaults of a ScaledObject.
@@ -71,10 +73,10 @@ func (k *keda) Decide(view *View) Answer {
 				return wanted
 			}
 		}
-		if view.Now%horizontalPeriod != 0 {
+		if view.Now%horizontal.Period != 0 {
 			return variant.Replicas
 		}
-		return k.autoscalers[m].reconcile(view.Now, variant.Replicas, func() (int, bool) {
+		return k.autoscalers[m].Reconcile(view.Now, variant.Replicas, func() (int, bool) {
 			return k.external(view.Now, m, model, variant)
 		})
 	})

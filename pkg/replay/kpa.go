@@ -253,3 +253,9 @@ func (k *kpa) Parameters() []Parameter {
 		{"tick", knativeTick.String()},
 	}, bounds, k.driven.parameters())
 }
+
+// counted is a number of replicas at an instant.
+type counted struct {
+	at       time.Duration
+	replicas int
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
@@ -87,17 +88,17 @@ type saturation struct {
 	rule        saturationRule
 	wishes      [][]int
 	next        time.Duration
-	autoscalers [][]*horizontal
+	autoscalers [][]*horizontal.Autoscaler
 }
 
 func newSaturation(s *Scenario, spec Spec, rule saturationRule) *saturation {
 	p := &saturation{scenario: s, rule: rule, thresholds: thresholdsOf(spec), up: saturationBehavior(), down: saturationBehavior()}
 	p.up.Window, p.down.Window = spec.span("up", p.up.Window), spec.span("down", p.down.Window)
 	for m := range s.Models {
-		var all []*horizontal
+		var all []*horizontal.Autoscaler
 		for i := range s.Models[m].Variants {
-			h := newHorizontal(&s.Models[m].Variants[i], horizontalPeriod).within(s, &s.Models[m].Variants[i], noDefault)
-			h.min, h.up, h.down = s.Models[m].Variants[i].Policy.Min, p.up, p.down
+			h := boundedHorizontal(s, &s.Models[m].Variants[i], noDefault)
+			h.Min, h.Behavior = s.Models[m].Variants[i].Policy.Min, &horizontal.Behavior{Up: p.up, Down: p.down}
 			all = append(all, h)
 		}
 		p.autoscalers = append(p.autoscalers, all)
@@ -110,7 +111,7 @@ func (p *saturation) Next(now time.Duration) time.Duration {
 	if now < 0 {
 		return 0
 	}
-	return now + horizontalPeriod
+	return now + horizontal.Period
 }
 
 // Decide implements Policy.
@@ -132,8 +133,8 @@ func (p *saturation) Decide(view *View) Answer {
 				continue
 			}
 			pods := len(view.Models[m].Variants[i].Pods)
-			replicas[m][i] = p.autoscalers[m][i].reconcile(view.Now, current, func() (int, bool) {
-				return sharedReplicas(toMilli(float64(wish)), pods, toMilli(1), 0), true
+			replicas[m][i] = p.autoscalers[m][i].Reconcile(view.Now, current, func() (int, bool) {
+				return horizontal.SharedReplicas(horizontal.ToMilli(float64(wish)), pods, horizontal.ToMilli(1), 0), true
 			})
 		}
 	}
@@ -151,7 +152,7 @@ func (p *saturation) Parameters() []Parameter {
 	}, p.rule.parameters()...),
 		Parameter{"actuation", "HPA of the chart"},
 		Parameter{"replicas", p.bounds() + " (the chart's bounds of 1 to 10 are lifted)"},
-		Parameter{"syncPeriod", horizontalPeriod.String()},
+		Parameter{"syncPeriod", horizontal.Period.String()},
 		Parameter{"tolerance", "0"},
 		Parameter{"scaleUp", describe(p.up)},
 		Parameter{"scaleDown", describe(p.down)},
@@ -163,7 +164,7 @@ func (p *saturation) bounds() string {
 	var names, values []string
 	for m := range p.autoscalers {
 		for i, h := range p.autoscalers[m] {
-			names, values = append(names, p.scenario.Models[m].Variants[i].Name), append(values, rangeOf(h.min, h.max))
+			names, values = append(names, p.scenario.Models[m].Variants[i].Name), append(values, rangeOf(h.Min, h.Max))
 		}
 	}
 	return oneOrEach(names, values)

@@ -142,13 +142,13 @@ func TestSettingsOfHPA(t *testing.T) {
 		return y.play(p, 12*time.Minute), p
 	}
 	plain, _ := two("hpa:inflight=10")
-	assert.Equal(t, []string{"0s [6]", "9m45s [2]"}, plain)
+	assert.Equal(t, []string{"0s [4]", "15s [6]", "10m0s [2]"}, plain)
 	for name, want := range map[string][]string{
-		"hpa:inflight=20":                {"0s [3]", "9m45s [1]"},
+		"hpa:inflight=20":                {"0s [3]", "10m0s [1]"},
 		"hpa:inflight=10,down=60s":       {"0s [6]", "5m45s [2]"},
 		"hpa:inflight=10,up=30s":         {"30s [6]", "9m45s [2]"},
-		"hpa:inflight=10,min=3,max=4":    {"0s [3]", "15s [4]", "9m45s [3]"},
-		"hpa:inflight=28":                {"9m45s [1]"},
+		"hpa:inflight=10,min=3,max=4":    {"0s [3]", "15s [4]", "10m0s [3]"},
+		"hpa:inflight=28":                {"10m0s [1]"},
 		"hpa:inflight=28,tolerance=0.05": {"0s [3]", "9m45s [1]"},
 		"hpa:inflight=25,tolerance=0.5":  {"9m45s [1]"},
 	} {
