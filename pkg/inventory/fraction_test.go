@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -263,5 +264,55 @@ func TestUnknownLabelsNeverChangeAReading(t *testing.T) {
 			more.Labels[fmt.Sprintf("%s%d", domain, random.IntN(1000))] = []string{"", "8", "true", "NVIDIA-A100-SXM4-80GB", "H200-SHARED", "time-slicing"}[random.IntN(6)]
 		}
 		require.Equal(t, want, names.Carried(more), "%v", more.Labels)
+	}
+}
+
+// What device plugins offer of one node of eight devices, as their documentation has it: NVIDIA's k8s-device-plugin 0.17
+// (README, shared access), ROCm's k8s-device-plugin (resource_naming_strategy, partitions), HAMi 2.9 (charts/hami/values.yaml),
+// volcano-vgpu-device-plugin (README, deviceSplitCount 10), Intel's device plugins 0.32 (shared-dev-num).
+func TestWhatADevicePluginOffersOfANode(t *testing.T) {
+	a100 := map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "8", "nvidia.com/gpu.memory": "40960"}
+	mi300x := map[string]string{"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.vram": "192G"}
+	with := func(labels map[string]string, more ...string) map[string]string {
+		all := maps.Clone(labels)
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		labels      map[string]string
+		offers, ask []string
+		asked       string
+		slots       int
+		bound       string
+	}{
+		"one device is unhealthy":          {a100, []string{"nvidia.com/gpu", "7"}, []string{"nvidia.com/gpu", "1"}, "A100", 7, ""},
+		"nothing is shared":                {with(a100, "nvidia.com/gpu.replicas", "1", "nvidia.com/gpu.sharing-strategy", "none"), []string{"nvidia.com/gpu", "8"}, []string{"nvidia.com/gpu", "2"}, "A100", 4, ""},
+		"two devices are cut, six are not": {with(a100, "nvidia.com/mig.strategy", "mixed"), []string{"nvidia.com/gpu", "6", "nvidia.com/mig-3g.20gb", "4"}, []string{"nvidia.com/gpu", "1"}, "A100", 6, ""},
+		"MPS is no whole device":           {with(a100, "nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.replicas", "4", "nvidia.com/gpu.sharing-strategy", "mps"), []string{"nvidia.com/gpu", "32"}, []string{"nvidia.com/gpu", "1"}, "A100", 0, ""},
+		"shares of a name of their own":    {with(a100, "nvidia.com/gpu.replicas", "10", "nvidia.com/gpu.sharing-strategy", "time-slicing"), []string{"nvidia.com/gpu.shared", "80"}, []string{"nvidia.com/gpu.shared", "1"}, "A100", 80, ""},
+		"a device is not its partitions":   {with(mi300x, "amd.com/gpu.compute-memory-partition", "cpx_nps4"), []string{"amd.com/gpu", "64"}, []string{"amd.com/gpu", "1"}, "MI300X", 0, ""},
+		"a partition that is a device":     {with(mi300x, "amd.com/gpu.compute-memory-partition", "spx_nps1"), []string{"amd.com/gpu", "8"}, []string{"amd.com/gpu", "8"}, "MI300X", 1, ""},
+		"HAMi's share in percent":          {a100, []string{"nvidia.com/gpu", "80"}, []string{"nvidia.com/gpu", "1", "nvidia.com/gpumem-percentage", "50"}, "A100", 80, "nvidia.com/gpumem-percentage (no node offers it)"},
+		"Volcano's shares alone":           {a100, []string{"volcano.sh/vgpu-number", "80", "volcano.sh/vgpu-memory", "327680"}, []string{"volcano.sh/vgpu-number", "1", "volcano.sh/vgpu-memory", "20480"}, "A100", 16, "volcano.sh/vgpu-memory (parts of devices)"},
+		"Intel's shared devices":           {map[string]string{"gpu.intel.com/product": "Max_1550", "gpu.intel.com/device.count": "2"}, []string{"gpu.intel.com/i915", "20"}, []string{"gpu.intel.com/i915", "1"}, "Max_1550", 20, "gpu.intel.com/i915 (offered more often than there are devices)"},
+	} {
+		node := h100("a")
+		node.Labels = c.labels
+		delete(node.Status.Allocatable, "nvidia.com/gpu")
+		maps.Copy(node.Status.Allocatable, list(c.offers...))
+		node.Status.Capacity = node.Status.Allocatable
+		inv := Read([]*corev1.Node{node}, nil)
+		r, err := inv.plain(template(container(c.ask...)), Normalize(c.asked))
+		require.NoError(t, err, name)
+		slots, err := inv.Cluster.Slots(r)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.slots, slots, name)
+		if c.bound == "" {
+			assert.Empty(t, r.Bound, name)
+		} else {
+			assert.Contains(t, r.Bound, c.bound, name)
+		}
 	}
 }
