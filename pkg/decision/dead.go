@@ -3,7 +3,6 @@ package decision
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -159,12 +158,8 @@ func (v *variant) tellDead() {
 			names, waiting = append(names, v.in.Replicas[i].Name), waiting+v.in.Replicas[i].Waiting.Value
 		}
 	}
-	which := strings.Join(names[:min(len(names), mostNamed)], ", ")
-	if more := len(names) - mostNamed; more > 0 {
-		which += fmt.Sprintf(" and %d more", more)
-	}
 	detail := fmt.Sprintf("nothing happens to %.0f requests that wait in %d of %s, which count neither as demand nor as supply: %s",
-		waiting, len(names), plural(v.in.Ready, "serving replica", "serving replicas"), which)
+		waiting, len(names), plural(v.in.Ready, "serving replica", "serving replicas"), fewOf(names))
 	v.note(StageSupply, ReasonQueueDead, "%s", detail)
 	v.fact(ReasonQueueDead, "%s", detail)
 }

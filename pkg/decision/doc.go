@@ -51,6 +51,7 @@
 //	clientPatience        time      P  the same where some are in service: OpenAI's clients wait for so long
 //	cacheStands           share     C  that the used share of a cache changes at most while nothing happens: any small one
 //	mostNamed             replicas  C  that a text names
+//	coarse                time      C  how exactly a text tells what is estimated anew each time
 //	middle                share     P  of a metrics window that has passed where its means are those of a straight line
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -107,8 +108,12 @@ func (r *round) freshness(m *model) evidence {
 	case r.justBegun(m):
 		found, reason = evidencePartial, ReasonMetricsPartial
 	}
-	detail := fmt.Sprintf("%d of %d serving replicas have fresh metrics", fresh, ready)
+	counted := fmt.Sprintf("%d of %d serving replicas have fresh metrics", fresh, ready)
 	m.each(func(v *variant) {
+		detail := counted
+		if unread := cmp.Or(r.unread(v), r.paced(v)); unread != "" {
+			detail += "; " + unread
+		}
 		v.note(StageFreshness, reason, "%s", detail)
 		if reason != ReasonMetricsFound || ready > 0 {
 			v.fact(reason, "%s", detail)

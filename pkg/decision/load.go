@@ -54,12 +54,8 @@ func (r *round) loadOf(m *model, v *variant) load {
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		used, knowsUsed := r.saturation(v, p)
-		kv, waits, runs := r.ageOfShare(p.KVUse), r.age(p.Waiting), r.age(p.Running)
-		queue, knowsQueue := p.Waiting.Value, waits <= ageAgeing
-		oldest, newest := max(kv, waits), min(kv, waits)
-		if v.batchLimit() > 0 {
-			oldest, newest = max(oldest, runs), min(newest, runs)
-		}
+		queue, knowsQueue := p.Waiting.Value, r.usable(p.Waiting)
+		oldest, newest := ages(r.readings(v, p))
 		if l.newest = min(l.newest, newest); oldest == ageFresh {
 			l.fresh++
 		}

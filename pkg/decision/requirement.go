@@ -212,7 +212,7 @@ func (r *round) less(m *model, n *need) {
 	unsettled := r.unsettled(m, n)
 	switch {
 	case !m.demand.isCertain || !m.demand.seen || m.guessesSilent():
-		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"
+		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"+r.unrated(m)
 	case n.queued > n.own && n.queued-n.own >= m.perReplica(n):
 		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; no scale-down while %.0f requests wait", n.detail, n.backlog)
 	case unsettled != "":
