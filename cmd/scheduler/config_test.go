@@ -248,7 +248,7 @@ func TestTheOtherPluginsOnlyBreakTies(t *testing.T) {
 				if plugin.Name == acceleratorplacement.Name {
 					ours = int64(plugin.Weight) * step
 				} else {
-					others += int64(plugin.Weight) * fwk.MaxNodeScore
+					others += int64(plugin.Weight) * fwk.MaxScore
 				}
 			}
 			assert.Greater(t, ours, others)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -55,7 +56,7 @@ func tryScheduler(t *testing.T, profiles []schedulerconfig.KubeSchedulerProfile)
 	client := fake.NewClientset(replicaSet("h100"), replicaSet("a100"))
 	factory := scheduler.NewInformerFactory(client, 0)
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: acceleratorplacement.New}
-	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return events.NewFakeRecorder(1000) })
+	recorder := profile.RecorderFactory(func(string) events.EventRecorderLogger { return events.NewFakeRecorder(1000) })
 	sched, err := scheduler.New(ctx, client, factory, nil, recorder,
 		scheduler.WithKubeConfig(variantstest.Serve(t, variant("h100", "H100"), variant("a100", "A100"))),
 		scheduler.WithProfiles(profiles...),
@@ -71,7 +72,14 @@ func tryScheduler(t *testing.T, profiles []schedulerconfig.KubeSchedulerProfile)
 // place schedules the pod and returns its node, or the reason why there is none.
 func (s *realScheduler) place(t *testing.T, pod *corev1.Pod) (string, error) {
 	t.Helper()
-	result, err := s.SchedulePod(context.Background(), s.profile, framework.NewCycleState(), pod)
+	info, err := framework.NewPodInfo(pod)
+	require.NoError(t, err)
+	queued := &framework.QueuedPodInfo{PodInfo: info}
+	// A cycle begins with what the cache holds now.
+	snapshot, ok := s.profile.SnapshotSharedLister().(*cache.Snapshot)
+	require.True(t, ok)
+	require.NoError(t, s.Cache.UpdateSnapshot(klog.Background(), snapshot))
+	result, err := s.SchedulePod(context.Background(), s.profile, framework.NewCycleState(), queued)
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +196,7 @@ func TestTheRealSchedulerPacksOnTheRightAccelerator(t *testing.T) {
 // pod of the profile.
 func TestTheProfileKeepsBatching(t *testing.T) {
 	s := newRealScheduler(t)
-	sign := func(pod *corev1.Pod) string { return string(s.profile.SignPod(context.Background(), pod, false)) }
+	sign := func(pod *corev1.Pod) string { return string(s.profile.SignPod(context.Background(), pod)) }
 	first := sign(replica("h100", 1, template(8, 1, 1)))
 	assert.NotEmpty(t, first)
 	assert.Equal(t, first, sign(replica("h100", 2, template(8, 1, 1))))

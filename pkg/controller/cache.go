@@ -109,7 +109,7 @@ func stripPod(object any) (any, error) {
 			Volumes:                   only(pod.Spec.Volumes, inventory.BindsToNode),
 			HostNetwork:               pod.Spec.HostNetwork,
 			OS:                        pod.Spec.OS,
-			WorkloadRef:               pod.Spec.WorkloadRef,
+			SchedulingGroup:           pod.Spec.SchedulingGroup,
 			PriorityClassName:         pod.Spec.PriorityClassName,
 			PreemptionPolicy:          pod.Spec.PreemptionPolicy,
 			ActiveDeadlineSeconds:     pod.Spec.ActiveDeadlineSeconds,

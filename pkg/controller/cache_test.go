@@ -178,12 +178,14 @@ var shows = map[string]func(*corev1.Pod){
 	"the node's network":  func(p *corev1.Pod) { p.Spec.HostNetwork = true },
 	"host ports":          func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 8000 },
 	"an operating system": func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} },
-	"a workload":          func(p *corev1.Pod) { p.Spec.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} },
-	"a queue":             func(p *corev1.Pod) { p.Labels["kueue.x-k8s.io/queue-name"] = "q" },
-	"a gate":              func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} },
-	"extended resources":  func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["rdma/hca"] = resource.MustParse("1") },
-	"priority":            func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](1000) },
-	"a lower priority":    func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-1000) },
+	"a pod group": func(p *corev1.Pod) {
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}
+	},
+	"a queue":            func(p *corev1.Pod) { p.Labels["kueue.x-k8s.io/queue-name"] = "q" },
+	"a gate":             func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} },
+	"extended resources": func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["rdma/hca"] = resource.MustParse("1") },
+	"priority":           func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](1000) },
+	"a lower priority":   func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-1000) },
 	"patience": func(p *corev1.Pod) {
 		p.Spec.Priority, p.Spec.PreemptionPolicy = ptr.To[int32](1000), ptr.To(corev1.PreemptNever)
 	},

@@ -38,7 +38,7 @@ func (inv *Inventory) unmodelled(pod *corev1.Pod, takes Takes) []string {
 	add(queued, "Kueue")
 	add(!queued && len(spec.SchedulingGates) > 0, "scheduling gates")
 	add(pod.Annotations[exclusiveTopology] != "", "exclusive topology")
-	add(spec.WorkloadRef != nil, "workload")
+	add(spec.SchedulingGroup != nil, "pod group")
 	add(spec.OS != nil && !inv.allRun(string(spec.OS.Name)), "operating system")
 	add(inv.overlapped(takes.Resource), "devices held under another resource")
 	found = append(found, choosers(pod.Annotations)...)

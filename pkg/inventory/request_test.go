@@ -181,7 +181,9 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 		{"Kueue", func(s *corev1.PodSpec) {
 			s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
 		}},
-		{"workload", func(s *corev1.PodSpec) { s.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} }},
+		{"pod group", func(s *corev1.PodSpec) {
+			s.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}
+		}},
 		{"operating system", func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }},
 		{"ephemeral-storage, hugepages-2Mi", func(s *corev1.PodSpec) {
 			s.Containers = append(s.Containers, container("rdma/hca", "1", "hugepages-2Mi", "4Mi", "ephemeral-storage", "1Gi"))

@@ -14,7 +14,7 @@ import (
 func TestADemosPageHoldsItsRun(t *testing.T) {
 	html := written(t, "demo.html", func(w io.Writer) error { return DemoHTML(w, observed()) })
 	text := wellFormed(t, html)
-	for _, part := range []string{"meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B-Instruct", "llama-8b-h100", "llama-70b-a100", "8xA100", "66.67%", "v1.35.4"} {
+	for _, part := range []string{"meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B-Instruct", "llama-8b-h100", "llama-70b-a100", "8xA100", "66.67%", "v1.36.3"} {
 		assert.Contains(t, text, part)
 	}
 	course := demoPage(observed()).Data.Runs[0].Course

@@ -45,7 +45,7 @@ const (
 	Restored
 )
 
-// The defaults of Kubernetes 1.35: --node-monitor-grace-period of the controller manager,
+// The defaults of Kubernetes 1.36: --node-monitor-grace-period of the controller manager,
 // and the tolerationSeconds for node.kubernetes.io/unreachable that pods get.
 const (
 	NotReadyAfter = 50 * time.Second

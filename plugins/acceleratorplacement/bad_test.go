@@ -104,7 +104,7 @@ func TestAbsurdClustersDoNoHarm(t *testing.T) {
 		}
 		require.True(t, w.NormalizeScore(ctx, state, pod, scores).IsSuccess())
 		for i := range scores {
-			require.True(t, scores[i].Score >= fwk.MinNodeScore && scores[i].Score <= fwk.MaxNodeScore)
+			require.True(t, scores[i].Score >= fwk.MinScore && scores[i].Score <= fwk.MaxScore)
 		}
 		_, status = w.PostFilter(ctx, state, pod, nil)
 		require.True(t, status.IsRejected())

@@ -523,7 +523,7 @@ func TestRanksKeepTheOrderOfKeys(t *testing.T) {
 		}
 		rank(scores)
 		for i := range scores {
-			if (keys[i] == best) != (scores[i].Score == fwk.MaxNodeScore) {
+			if (keys[i] == best) != (scores[i].Score == fwk.MaxScore) {
 				t.Fatalf("%v became %v: the best has all points, and nothing else", keys, scores)
 			}
 			for j := range i {

@@ -9,7 +9,7 @@ import (
 // one step outweighs all other plugins together.
 const (
 	step  = 5
-	ranks = int(fwk.MaxNodeScore/step) + 1
+	ranks = int(fwk.MaxScore/step) + 1
 )
 
 // rank replaces each key by the points of its rank: equal keys have equal points,
@@ -49,8 +49,8 @@ func insert(best *[ranks]int64, known int, key int64) int {
 func points(best *[ranks]int64, known int, key int64) int64 {
 	for at := range known {
 		if best[at] == key {
-			return fwk.MaxNodeScore - int64(at)*step
+			return fwk.MaxScore - int64(at)*step
 		}
 	}
-	return fwk.MinNodeScore
+	return fwk.MinScore
 }

@@ -53,7 +53,7 @@ type handle struct {
 func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
 func (h *handle) ProfileName() string                                    { return "variant-scheduler" }
 func (h *handle) SnapshotSharedLister() fwk.SharedLister                 { return lister{nodes: h.nodes} }
-func (h *handle) EventRecorder() events.EventRecorder                    { return h.recorder }
+func (h *handle) EventRecorder() events.EventRecorderLogger              { return h.recorder }
 
 func (h *handle) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	h.mu.Lock()
@@ -252,9 +252,9 @@ func (w *world) schedule(t *testing.T, pod *corev1.Pod, nodes ...fwk.NodeInfo) (
 	}
 	require.True(t, w.NormalizeScore(ctx, state, pod, list).IsSuccess())
 	for _, s := range list {
-		require.GreaterOrEqual(t, s.Score, fwk.MinNodeScore)
-		require.LessOrEqual(t, s.Score, fwk.MaxNodeScore)
-		if s.Score == fwk.MaxNodeScore && best == "" {
+		require.GreaterOrEqual(t, s.Score, fwk.MinScore)
+		require.LessOrEqual(t, s.Score, fwk.MaxScore)
+		if s.Score == fwk.MaxScore && best == "" {
 			best = s.Name
 		}
 	}

@@ -33,6 +33,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	schedulerv1 "k8s.io/kubernetes/pkg/scheduler/apis/config/v1"
+	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -141,7 +142,7 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 		s.plugin, _ = plugin.(*acceleratorplacement.Plugin)
 		return plugin, err
 	}}
-	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return discard{} })
+	recorder := profile.RecorderFactory(func(string) events.EventRecorderLogger { return discard{} })
 	var err error
 	s.Scheduler, err = scheduler.New(ctx, clientset, s.factory, nil, recorder,
 		scheduler.WithKubeConfig(variantstest.Serve(t, served...)),
@@ -156,7 +157,7 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 	s.usualAdmits, s.generousAdmits = newAdmission(t, usualAdmission), newAdmission(t, generousAdmission)
 	s.preemption, err = defaultpreemption.New(ctx, argsOf(t, shipped, names.DefaultPreemption), s.profile, feature.Features{})
 	require.NoError(t, err)
-	s.preemption.Evaluator.PreemptPod = func(_ context.Context, _ preemption.Candidate, _, victim *corev1.Pod, _ string) error {
+	s.preemption.Executor.PreemptPod = func(_ context.Context, _ preemption.Candidate, _ preemption.ExecutorPreemptor, victim *corev1.Pod, _ string) error {
 		s.victims.Lock()
 		defer s.victims.Unlock()
 		s.victims.pods = append(s.victims.pods, victim)
@@ -192,18 +193,24 @@ type discard struct{}
 
 func (discard) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
+func (d discard) WithLogger(klog.Logger) events.EventRecorderLogger { return d }
+
 // place takes the pod through the queue and a scheduling cycle, and assumes it on its
 // node, as the scheduler does before it binds. An error is a rejection.
 func (s *realScheduler) place(t testing.TB, pod *corev1.Pod) (node string, state fwk.CycleState, rejected error) {
 	t.Helper()
 	logger := klog.Background()
-	s.SchedulingQueue.Add(logger, pod)
+	s.SchedulingQueue.Add(t.Context(), pod)
 	next, err := s.NextPod(logger)
 	require.NoError(t, err)
 	require.Equal(t, pod.UID, next.Pod.UID)
 	defer s.SchedulingQueue.Done(pod.UID)
 	state = framework.NewCycleState()
-	result, err := s.SchedulePod(context.Background(), s.profile, state, pod)
+	// A cycle begins with what the cache holds now.
+	snapshot, ok := s.profile.SnapshotSharedLister().(*schedulercache.Snapshot)
+	require.True(t, ok)
+	require.NoError(t, s.Cache.UpdateSnapshot(logger, snapshot))
+	result, err := s.SchedulePod(context.Background(), s.profile, state, next)
 	if err != nil {
 		// Only a node that is too small or taken is a rejection; anything else, such
 		// as a plugin's error, would hide a disagreement.
@@ -255,7 +262,7 @@ func (s *realScheduler) nominate(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	logger := klog.Background()
 	require.NoError(t, s.factory.Core().V1().Pods().Informer().GetStore().Add(pod))
-	s.SchedulingQueue.Add(logger, pod)
+	s.SchedulingQueue.Add(t.Context(), pod)
 	waiting, err := s.NextPod(logger)
 	require.NoError(t, err)
 	waiting.UnschedulablePlugins.Insert("NodeResourcesFit")

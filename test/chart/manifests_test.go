@@ -199,7 +199,7 @@ func TestTheChartAsksForAKubernetesThatIsNewEnough(t *testing.T) {
 	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.36.2-gke.1234"), "what vendors add is no pre-release")
 	assert.False(t, chartutil.IsCompatibleRange(wanted, "v1.28.15"))
 
-	old := release{name: plainName, namespace: plainNamespace, kubernetes: "v1.34.9"}
+	old := release{name: plainName, namespace: plainNamespace, kubernetes: "v1.35.9"}
 	for key, object := range render(t, old) {
 		if key.kind == "Deployment" {
 			assert.NotContains(t, container(t, object)["image"], "scheduler", "its floor is a newer one")
@@ -207,7 +207,7 @@ func TestTheChartAsksForAKubernetesThatIsNewEnough(t *testing.T) {
 	}
 	old.values = nested("scheduler.enabled", true)
 	_, err := old.files(t)
-	assert.ErrorContains(t, err, "the scheduler needs Kubernetes 1.35 or newer, and this cluster has v1.34.9")
+	assert.ErrorContains(t, err, "the scheduler needs Kubernetes 1.36 or newer, and this cluster has v1.35.9")
 }
 
 func TestTheCRDUpgradesWithTheReleaseAndStaysBehindIt(t *testing.T) {

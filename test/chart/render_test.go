@@ -46,7 +46,7 @@ type release struct {
 	// reused says that the values are those of an older chart, in place of the defaults of
 	// this one, as helm upgrade --reuse-values has it.
 	reused bool
-	// kubernetes is the version of the cluster; empty for v1.35.4.
+	// kubernetes is the version of the cluster; empty for v1.36.3.
 	kubernetes string
 	// cluster says that there is one to ask, which knows these kinds beside those of Kubernetes.
 	cluster []string
@@ -78,7 +78,7 @@ func loadFrom(t *testing.T, path string) *helmchart.Chart {
 func (r release) files(t *testing.T) (map[string]string, error) {
 	t.Helper()
 	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = chartutil.KubeVersion{Version: cmp.Or(r.kubernetes, "v1.35.4"), Major: "1"}
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: cmp.Or(r.kubernetes, "v1.36.3"), Major: "1"}
 	if r.cluster != nil {
 		capabilities.APIVersions = append(append(slices.Clone(capabilities.APIVersions), "apiregistration.k8s.io/v1"), r.cluster...)
 	}

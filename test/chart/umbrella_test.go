@@ -22,7 +22,7 @@ func TestAnotherChartMayContainThisOne(t *testing.T) {
 			given := values{"global": values{"imageRegistry": "mirror"}, plainName: values{"enabled": enabled}}
 			require.NoError(t, chartutil.ProcessDependenciesWithMerge(umbrella, given))
 			capabilities := chartutil.DefaultCapabilities.Copy()
-			capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.35.4", Major: "1"}
+			capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.3", Major: "1"}
 			all, err := chartutil.ToRenderValues(umbrella, given, chartutil.ReleaseOptions{Name: "platform", Namespace: "serving"}, capabilities)
 			require.NoError(t, err)
 			files, err := engine.Render(umbrella, all)

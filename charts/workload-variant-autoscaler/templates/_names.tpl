@@ -55,8 +55,8 @@ change that. Every template calls this first.
 {{/* Whether the scheduler is installed: "true" or nothing. */}}
 {{- define "wva.scheduler" -}}
 {{- if and .Values.controller.enabled .Values.scheduler.enabled -}}
-{{- if semverCompare "<1.35.0-0" .Capabilities.KubeVersion.Version -}}
-{{- fail (printf "scheduler.enabled: the scheduler needs Kubernetes 1.35 or newer, and this cluster has %s; the manager runs without it" .Capabilities.KubeVersion.Version) -}}
+{{- if semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version -}}
+{{- fail (printf "scheduler.enabled: the scheduler needs Kubernetes 1.36 or newer, and this cluster has %s; the manager runs without it" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 true
 {{- end -}}

@@ -54,7 +54,7 @@ func command() *cobra.Command {
 		config.NewCmdConfig(f, clientcmd.NewDefaultPathOptions(), streams),
 		create.NewCmdCreate(f, streams), deletion.NewCmdDelete(f, streams), describe.NewCmdDescribe("kubectl", f, streams),
 		drain.NewCmdCordon(f, streams), drain.NewCmdUncordon(f, streams), get.NewCmdGet("kubectl", f, streams),
-		label.NewCmdLabel(f, streams), patch.NewCmdPatch(f, streams), replace.NewCmdReplace(f, streams), rollout.NewCmdRollout(f, streams),
+		label.NewCmdLabel(f, streams), patch.NewCmdPatch(f, streams), replace.NewCmdReplace(f, streams), rollout.NewCmdRollout("kubectl", f, streams),
 		scale.NewCmdScale(f, streams), taint.NewCmdTaint(f, streams),
 	)
 	return root

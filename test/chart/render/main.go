@@ -27,7 +27,7 @@ func main() {
 	flag.StringVar(&r.chart, "chart", "charts/workload-variant-autoscaler", "folder of the chart")
 	flag.StringVar(&r.name, "name", "workload-variant-autoscaler", "name of the release")
 	flag.StringVar(&r.namespace, "namespace", "workload-variant-autoscaler-system", "namespace of the release")
-	flag.StringVar(&r.kubernetes, "kubernetes", "v1.35.0", "version of the cluster that it is for")
+	flag.StringVar(&r.kubernetes, "kubernetes", "v1.36.0", "version of the cluster that it is for")
 	flag.Func("values", "file of values, which may be given several times; the last counts", func(path string) error {
 		r.files = append(r.files, path)
 		return nil
@@ -52,7 +52,7 @@ func (r request) write(to io.Writer) error {
 	}
 	version, err := chartutil.ParseKubeVersion(r.kubernetes)
 	if err != nil {
-		return fmt.Errorf("-kubernetes %q is no version such as v1.35.0: %w", r.kubernetes, err)
+		return fmt.Errorf("-kubernetes %q is no version such as v1.36.0: %w", r.kubernetes, err)
 	}
 	if wanted := chart.Metadata.KubeVersion; !chartutil.IsCompatibleRange(wanted, version.Version) {
 		return fmt.Errorf("the chart needs Kubernetes %s, and -kubernetes is %s", wanted, version.Version)

@@ -162,7 +162,7 @@ var rules = map[string]struct {
 	},
 	"a count is a whole number": {
 		refused:  base + "acceleratorCount: 1.5",
-		message:  `spec.acceleratorCount in body must be of type integer: "number"`,
+		message:  `spec.acceleratorCount in body must be of type int32: "float64"`,
 		accepted: base + "acceleratorCount: 2",
 	},
 	"a cost has no unit": {
