@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -350,7 +349,7 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 }
 
 // ownsReplicas is all that the cache keeps of the fields that a manager owns.
-var ownsReplicas = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}
+var ownsReplicas = metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)
 
 // keepWriter drops all managed fields of a scale target but who wrote its replicas. It
 // changes nothing in an object that it has seen before, as a transform must not.
@@ -382,7 +381,7 @@ func writersOfReplicas(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFiel
 }
 
 func holdsReplicas(fields *metav1.FieldsV1) bool {
-	if fields == nil || !bytes.Contains(fields.Raw, []byte(`"f:replicas"`)) {
+	if fields == nil || !strings.Contains(fields.GetRawString(), `"f:replicas"`) {
 		return false
 	}
 	var owned struct {
@@ -390,7 +389,7 @@ func holdsReplicas(fields *metav1.FieldsV1) bool {
 			Replicas json.RawMessage `json:"f:replicas"`
 		} `json:"f:spec"`
 	}
-	return json.Unmarshal(fields.Raw, &owned) == nil && owned.Spec.Replicas != nil
+	return json.Unmarshal(fields.GetRawBytes(), &owned) == nil && owned.Spec.Replicas != nil
 }
 
 // lastWriter is the field manager that wrote the replicas last; empty when nobody knows: a

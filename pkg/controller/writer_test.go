@@ -26,7 +26,7 @@ import (
 func entry(manager, subresource, fields string, age int) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		Time: ptr.To(metav1.NewTime(noon.Add(-time.Duration(age) * time.Second))),
 	}
 }
@@ -50,7 +50,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 		{"somebody who applied the same number since", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 9), entry("argocd", "", replicasField, 2)}, "argocd"},
 		{"this program since somebody applied", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 2), entry("argocd", "", replicasField, 9)}, ours},
 		{"an entry of the scale subresource, which has no time", []metav1.ManagedFieldsEntry{
-			entry("helm", "", templateField, 1), {Manager: "kubectl", Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(replicasField)}},
+			entry("helm", "", templateField, 1), {Manager: "kubectl", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(replicasField)},
 		}, "kubectl"},
 		{"only the status", []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "status", `{"f:status":{"f:replicas":{}}}`, 1)}, ""},
 		{"what cannot be read", []metav1.ManagedFieldsEntry{entry("odd", "", `{"f:spec":{"f:replicas"`, 1)}, ""},
@@ -71,7 +71,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 			}
 
 			for _, e := range c.entries {
-				if e.FieldsV1 != nil && !json.Valid(e.FieldsV1.Raw) {
+				if e.FieldsV1 != nil && !json.Valid(e.FieldsV1.GetRawBytes()) {
 					return // an unstructured object holds no such thing
 				}
 			}

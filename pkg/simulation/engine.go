@@ -162,7 +162,7 @@ func (o Options) check() error {
 	switch {
 	case !p.Known():
 		return fmt.Errorf("the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
-	case p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerResidentBeside < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 || p.PerExchanged < 0 || p.LongExchange < 0:
+	case min(p.PerRequest, p.PerResidentToken, p.PerResidentBeside, p.PerPrefillToken, p.Overhead, p.PerPair, p.PerExchanged, p.LongExchange) < 0:
 		return fmt.Errorf("the profile has a negative time: %+v", p)
 	case x.Reading < 0 || x.PerToken < 0 || x.PerExchanged < 0 || !(x.Share >= 0 && x.Share <= 1) || x.Engines < 0:
 		return fmt.Errorf("experts with a negative time, or of which a token uses no share between 0 and 1: %+v", x)

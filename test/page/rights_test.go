@@ -42,11 +42,11 @@ func readRights(t *testing.T, folder string) rights {
 				RoleRef  rbacv1.RoleRef   `json:"roleRef"`
 				Subjects []rbacv1.Subject `json:"subjects"`
 			}
-			if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
+			err := decoder.Decode(&object)
+			if errors.Is(err, io.EOF) {
 				break
-			} else {
-				require.NoError(t, err, file)
 			}
+			require.NoError(t, err, file)
 			switch object.Kind {
 			case "ClusterRole", "Role":
 				r.roles = append(r.roles, object.ClusterRole)

@@ -22,13 +22,13 @@ func regular(p *prometheustest.Prometheus, namespace string, every, late, age, l
 }
 
 func regularServer(p *prometheustest.Prometheus, namespace string, every time.Duration, last time.Time) {
-	for at := last.Add(-last.Sub(start) / every * every); !at.After(last); at = at.Add(every) {
+	for at := last.Add(-last.Sub(start).Truncate(every)); !at.After(last); at = at.Add(every) {
 		p.Append(at, load(strings.ReplaceAll(engine("a", "0"), `namespace="models"`, fmt.Sprintf("namespace=%q", namespace)), at.Sub(start)))
 	}
 }
 
 func regularGateway(p *prometheustest.Prometheus, namespace string, every time.Duration, last time.Time) {
-	for at := last.Add(-last.Sub(start) / every * every); !at.After(last); at = at.Add(every) {
+	for at := last.Add(-last.Sub(start).Truncate(every)); !at.After(last); at = at.Add(every) {
 		p.Append(at, map[string]float64{
 			fmt.Sprintf(`inference_extension_scheduler_attempts_total{status="success",target_model_name="llama",namespace=%q,pod="epp",instance="10.0.0.9:9090"}`, namespace): 2 * at.Sub(start).Seconds(),
 			fmt.Sprintf(`inference_extension_flow_control_queue_size{target_model_name="llama",namespace=%q,pod="epp",instance="10.0.0.9:9090"}`, namespace):                   0,
@@ -67,10 +67,10 @@ func knowsGateway(t *testing.T, m decision.Model, last time.Time) {
 // it is known, and right, from the first reading on.
 func TestWhatIsScrapedSeldomOrKnownLateIsKnown(t *testing.T) {
 	const long = 20 * time.Minute
-	for _, every := range []time.Duration{5, 15, 30, 35, 60, 120} {
-		every *= time.Second
-		for _, late := range []time.Duration{0, 20, 45, 60} {
-			late *= time.Second
+	for _, interval := range []int{5, 15, 30, 35, 60, 120} {
+		every := time.Duration(interval) * time.Second
+		for _, lag := range []int{0, 20, 45, 60} {
+			late := time.Duration(lag) * time.Second
 			for _, part := range []int{0, 2, 4} {
 				age := every * time.Duration(part) / 5
 				t.Run(fmt.Sprintf("every %s, %s late, %s after the scrape", every, late, age), func(t *testing.T) {

@@ -74,9 +74,6 @@ func asking(about string, parts ...string) query { return query{about, parts} }
 // promQL asks for all parts at once.
 func (q query) promQL() string { return strings.Join(q.parts, " or ") }
 
-// queries are all queries of one reading but for the first and those of the pods' last two scrapes.
-func (q builder) queries() []query { return append(q.ofPods(), q.ofGateways()...) }
-
 func (q builder) ofPods() []query {
 	return []query{
 		// They are asked in this order, and nothing is known without its time.

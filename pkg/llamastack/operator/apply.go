@@ -268,7 +268,7 @@ func (o *operator) handOver(ctx context.Context, wanted *unstructured.Unstructur
 
 func ownsReplicas(live client.Object) bool {
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == fieldManager && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:replicas"`) {
+		if entry.Manager == fieldManager && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:replicas"`) {
 			return true
 		}
 	}

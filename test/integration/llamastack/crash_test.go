@@ -20,7 +20,7 @@ func clientKey(object client.Object) client.ObjectKey { return client.ObjectKeyF
 // claims says whether the operator claims the replicas of a Deployment.
 func claims(d *appsv1.Deployment) bool {
 	for _, entry := range d.ManagedFields {
-		if entry.Manager == "llama-stack-operator" && strings.Contains(string(entry.FieldsV1.Raw), `"f:replicas"`) {
+		if entry.Manager == "llama-stack-operator" && strings.Contains(entry.FieldsV1.GetRawString(), `"f:replicas"`) {
 			return true
 		}
 	}

@@ -35,8 +35,7 @@ func startVictoria(t *testing.T) *victoria {
 	program, err := filepath.Abs(filepath.Join(tools, "victoria-metrics"))
 	require.NoError(t, err)
 	require.FileExists(t, program, "build it: hack/tool.sh victoria-metrics")
-	// The path of a socket is short.
-	folder, err := os.MkdirTemp("", "vm")
+	folder, err := os.MkdirTemp("", "vm") //nolint:usetesting // the path of a socket is short
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	socket := filepath.Join(folder, "socket")
