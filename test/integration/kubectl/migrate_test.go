@@ -83,7 +83,7 @@ func migrate(t *testing.T, w *world) {
 		assert.NoDirExists(t, filepath.Join(w.folder, "refused"))
 	}
 	refused("unknown.yaml", `maxReplicas: 9\n  most: 9`, `strict decoding error: unknown field "spec.most"`)
-	refused("invalid.yaml", "maxReplicas: 0", "must be greater than 0")
+	refused("invalid.yaml", "maxReplicas: 0", "greater than 0")
 	assert.Contains(t, w.refused(t, "kubectl wva migrate -f first/before.yaml --apply --namespace chat"), `it is of namespace old, and --namespace is chat`)
 
 	w.must(t, "kubectl wva migrate -f first/before.yaml --apply --backup second")
