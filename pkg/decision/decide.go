@@ -87,11 +87,12 @@ type round struct {
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
 	r := &round{snapshot: snapshot, policy: policy, kind: kind, models: make([]*model, len(snapshot.Models))}
-	r.queued, r.down = r.queues(), snapshot.down()
+	r.down = snapshot.down()
 	old := memory.upTo(snapshot.Time)
 	for i := range snapshot.Models {
 		r.models[i] = r.begin(snapshot.Models[i].caughtUp(snapshot.Time, policy.Freshness), old)
 	}
+	r.queued = r.queues()
 	return r
 }
 

@@ -86,10 +86,9 @@ func (r *round) unseen(m *model) string {
 // queues are the namespaces of the models of which a gateway shows the queue.
 func (r *round) queues() map[string]bool {
 	queued := map[string]bool{}
-	for i := range r.snapshot.Models {
-		m := r.snapshot.Models[i].caughtUp(r.snapshot.Time, r.policy.Freshness)
-		if r.age(m.Queue) == ageFresh {
-			queued[m.Namespace] = true
+	for _, m := range r.models {
+		if r.age(m.in.Queue) == ageFresh {
+			queued[m.key.Namespace] = true
 		}
 	}
 	return queued

@@ -113,7 +113,7 @@ func (w *world) controlled(t *testing.T, object *autoscalingv2.HorizontalPodAuto
 			})
 		}
 		require.NoError(t, known.Replace(all, ""))
-		time.Sleep(step)
+		time.Sleep(step) // virtual: the test runs in a bubble of synctest
 		synctest.Wait()
 	}
 }
