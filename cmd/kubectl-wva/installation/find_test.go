@@ -44,7 +44,12 @@ func cluster(t *testing.T, forbidden string, objects ...client.Object) client.Cl
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), interceptor.Funcs{
+	// The fake client writes to what it is given, and tests that run at once share objects.
+	copies := make([]client.Object, len(objects))
+	for i, o := range objects {
+		copies[i] = o.DeepCopyObject().(client.Object)
+	}
+	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(copies...).Build(), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if forbidden == "list" {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", nil)
