@@ -73,6 +73,9 @@ func (inv *Inventory) other(takes Takes) (shared []placement.Amount, bounds []st
 			if isFraction(resource) {
 				bounds = append(bounds, amount.Name+" (parts of devices)")
 			}
+			if inv.claimed[resource] {
+				bounds = append(bounds, amount.Name+claimedToo)
+			}
 		case inv.beyondNodes(resource):
 			bounds = append(bounds, amount.Name+" (no node offers it)")
 			continue

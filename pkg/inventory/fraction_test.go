@@ -242,6 +242,30 @@ func TestDevicesThatNoNodeOffersAreNoSilentZero(t *testing.T) {
 	r, err = Read([]*corev1.Node{gone}, []*corev1.Pod{boundPod("a", container("nvidia.com/gpu", "1"))}).plain(tmpl, Normalize("H100"))
 	require.NoError(t, err)
 	assert.Empty(t, r.Bound, "the node says that it has none")
+
+	// A device plugin that a driver of claims took the place of leaves its 0 behind, and
+	// other nodes may have theirs still.
+	other := h100("b")
+	other.Status.Allocatable["example.com/nic"] = resource.MustParse("1")
+	served := func(name string) *corev1.Pod {
+		pod := boundPod("a", container("nvidia.com/gpu", "1", name, "1"))
+		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
+			RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: name, RequestName: "r"}},
+		}
+		return pod
+	}
+	for _, c := range []struct {
+		name  string
+		nodes []*corev1.Node
+	}{
+		{"nvidia.com/gpu", []*corev1.Node{gone}},
+		{"nvidia.com/gpu", []*corev1.Node{gone, other}},
+		{"example.com/nic", []*corev1.Node{gone, other}},
+	} {
+		r, err = Read(c.nodes, []*corev1.Pod{served(c.name)}).plain(template(container("nvidia.com/gpu", "1", c.name, "1")), Normalize("A100"))
+		require.NoError(t, err)
+		assert.Equal(t, c.name+" (pods hold it by resource claims, which are not counted)", r.Bound)
+	}
 }
 
 // Labels of which the table knows nothing, also those that begin as known ones do.

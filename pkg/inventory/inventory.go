@@ -38,8 +38,10 @@ type Inventory struct {
 	ofType map[capacity.Accelerator][]int
 	// announced are the indexes of the nodes of whose devices only labels speak.
 	announced []int
-	// claims counts, by node, the pods whose devices come by resource claims.
-	claims map[int]int
+	// claims counts, by node, the pods whose devices come by resource claims, and claimed are
+	// the resources that such pods ask for by their plain names.
+	claims  map[int]int
+	claimed map[corev1.ResourceName]bool
 	// declared are the devices and extended resources that nodes name, if only to say that
 	// they have none, and unoffered those that they do not, by the number of containers
 	// of placed pods that hold them all the same.
@@ -125,6 +127,7 @@ func (m *Names) Read(o Objects) *Inventory {
 		Unlisted:  map[string]int{},
 		ofType:    map[capacity.Accelerator][]int{},
 		claims:    map[int]int{},
+		claimed:   map[corev1.ResourceName]bool{},
 		twice:     map[corev1.ResourceName]bool{},
 		declared:  map[corev1.ResourceName]bool{},
 		unoffered: map[corev1.ResourceName]int{},
@@ -237,6 +240,11 @@ func (inv *Inventory) hold(i int, h *holder) {
 func (inv *Inventory) remember(i int, pod *corev1.Pod) {
 	if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
 		inv.claims[i]++
+	}
+	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
+		for j := range s.RequestMappings {
+			inv.claimed[corev1.ResourceName(s.RequestMappings[j].ResourceName)] = true
+		}
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		inv.repelled.add(pod)

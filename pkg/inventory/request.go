@@ -58,8 +58,13 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 	bounds := append(inv.unmodelled(pod, takes), next.bounds...)
 	other, uncounted := inv.other(takes)
 	bounds = append(bounds, uncounted...)
-	if shape.Devices > 0 && !inv.declared[takes.Resource] {
-		// From Kubernetes 1.37 on resource claims may serve it, of which no node says anything.
+	// Resource claims may serve it, from Kubernetes 1.37 on always, and no node says anything
+	// of these devices.
+	switch {
+	case shape.Devices == 0:
+	case inv.claimed[takes.Resource]:
+		bounds = append(bounds, string(takes.Resource)+claimedToo)
+	case !inv.declared[takes.Resource]:
 		bounds = append(bounds, string(takes.Resource)+" (no node offers it; resource claims are not counted)")
 	}
 	refused := inv.refusals(pod, shape, takes.Resource)
@@ -81,6 +86,10 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 		Yields:  yields,
 	}, nil
 }
+
+// claimedToo says of a resource that pods hold it by resource claims, beside what nodes
+// offer of it.
+const claimedToo = " (pods hold it by resource claims, which are not counted)"
 
 // unserved is the error for devices that no node offers while labels say that nodes
 // have them: resource claims may serve them, of which nothing is counted, so that none
