@@ -21,14 +21,14 @@ func see(mgr manager.Manager, c config.Config) (controller.Options, error) {
 		if err != nil {
 			return controller.Options{}, err
 		}
-		return controller.Options{Metrics: follower{pods}, Queues: pods.Queues}, nil
+		return controller.Options{Metrics: follower{pods}, Queues: pods.Queues, Adapters: pods.Adapters}, nil
 	}
 	samples, err := prometheus.New(querying(c.Prometheus))
 	if err != nil {
 		return controller.Options{}, err
 	}
 	if len(c.Gateway.MetricsURLs) == 0 {
-		return controller.Options{Metrics: samples, Queues: samples.Queues, Earlier: samples.Earlier, Met: samples.Met}, nil
+		return controller.Options{Metrics: samples, Queues: samples.Queues, Earlier: samples.Earlier, Met: samples.Met, Adapters: samples.Adapters}, nil
 	}
 	// What Prometheus knows of the gateway is as old as its last scrape, if it scrapes
 	// the gateway at all. No pod is followed.
@@ -36,7 +36,7 @@ func see(mgr manager.Manager, c config.Config) (controller.Options, error) {
 	if err != nil {
 		return controller.Options{}, err
 	}
-	return controller.Options{Metrics: layered{samples, gateways}, Queues: gateways.Queues, Earlier: samples.Earlier, Met: samples.Met}, nil
+	return controller.Options{Metrics: layered{samples, gateways}, Queues: gateways.Queues, Earlier: samples.Earlier, Met: samples.Met, Adapters: samples.Adapters}, nil
 }
 
 // scraper scrapes while the manager leads: nobody else decides.

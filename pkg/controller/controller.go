@@ -50,6 +50,10 @@ type Options struct {
 	// it, of those that completed within the window. It is called once in a full round, never
 	// twice at a time. It may be nil: then nobody tells whether promises are kept.
 	Met func(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Kept, error)
+	// Adapters returns, by pod, the names of the adapters that its server shows. It is called once in a
+	// full round, after Metrics; with an error, what is there is good. It may be nil: then clients ask
+	// for a model by the names alone that its objects have.
+	Adapters func(ctx context.Context, at time.Time) (map[types.NamespacedName][]string, error)
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -145,6 +149,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 		reporter:    r,
 		metrics:     o.Metrics,
 		queues:      o.Queues,
+		adapters:    o.Adapters,
 		settings:    f.Settings,
 		permissions: p,
 		trigger:     trigger,

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
@@ -19,8 +21,9 @@ type Loop struct {
 	actor    *actor
 	reporter *reporter
 	metrics  Metrics
-	// queues is nil where nothing tells what waits.
+	// queues is nil where nothing tells what waits, and adapters where nothing tells which are in use.
 	queues      read[decision.Sample]
+	adapters    func(context.Context, time.Time) (map[types.NamespacedName][]string, error)
 	settings    *settings.Settings
 	permissions *permissions
 	trigger     *trigger
@@ -141,7 +144,7 @@ func (l *Loop) begin(ctx context.Context) {
 			l.attainment.begin(ctx, time.Now(), l.settings.Current().MetricsWindow)
 		}
 		l.reading = round
-		go l.read(ctx)
+		go l.read(ctx, round)
 	}
 }
 
@@ -149,12 +152,18 @@ func (l *Loop) begin(ctx context.Context) {
 // answers. A round waits for its reading, and fast rounds are as far apart.
 const readTimeout = decision.FastInterval
 
-func (l *Loop) read(ctx context.Context) {
+func (l *Loop) read(ctx context.Context, round decision.Round) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s := l.settings.Current()
 	r := readings{at: time.Now()}
 	r.pods, r.models, r.err = l.metrics.Read(ctx, r.at, s.MetricsWindow, s.Freshness.Stale)
+	if l.adapters != nil && round == decision.RoundFull {
+		var err error
+		if r.adapters, err = l.adapters(ctx, r.at); err != nil {
+			r.err = errors.Join(r.err, err)
+		}
+	}
 	l.arrived <- r
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
@@ -101,11 +102,12 @@ type tenancy struct {
 	gateways map[decision.ModelKey]decision.Model
 	history  map[decision.ModelKey][]forecast.History
 	met      map[decision.ModelKey]decision.Kept
+	adapters adapters
 }
 
 func tenancyOf(seed uint64) tenancy {
 	random := rand.New(rand.NewPCG(seed, 3))
-	c := tenancy{map[decision.ModelKey]*decision.Model{}, map[decision.ModelKey]decision.Model{}, map[decision.ModelKey][]forecast.History{}, map[decision.ModelKey]decision.Kept{}}
+	c := tenancy{map[decision.ModelKey]*decision.Model{}, map[decision.ModelKey]decision.Model{}, map[decision.ModelKey][]forecast.History{}, map[decision.ModelKey]decision.Kept{}, nil}
 	for range 6 {
 		c.show(decision.ModelKey{Namespace: []string{"", "a", "b", "gateways"}[random.IntN(4)], ID: fmt.Sprint("m", random.IntN(5))}, 1)
 	}
@@ -121,6 +123,24 @@ func (c tenancy) show(key decision.ModelKey, value float64) {
 	c.met[key] = kept(value, noon)
 }
 
+// serve has a pod of the namespace's first model show an adapter.
+func (c *tenancy) serve(namespace string, adapter string) {
+	for i := range 5 {
+		if key := (decision.ModelKey{Namespace: namespace, ID: fmt.Sprint("m", i)}); c.models[key] != nil {
+			c.adapters.see(c.variants(), map[types.NamespacedName][]string{podIn(namespace, key.ID): {adapter}}, noon)
+			return
+		}
+	}
+}
+
+// variants are one of each model, with a pod of its name.
+func (c *tenancy) variants() (all []*variant) {
+	for key := range c.models {
+		all = append(all, servers(key.Namespace, key.ID, key.ID))
+	}
+	return all
+}
+
 func (c tenancy) own(key decision.ModelKey, names ...string) {
 	c.models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
 	addNames(c.models[key], names)
@@ -128,8 +148,14 @@ func (c tenancy) own(key decision.ModelKey, names ...string) {
 
 // given is what the models of a namespace get, awake and asleep.
 func (c tenancy) given(namespace string) (models []decision.Model, waits map[string]float64) {
-	h := hear(slices.Collect(maps.Values(c.models)), []string{"gateways"})
-	all, _ := join(c.models, h, c.gateways, c.history, c.met)
+	known := map[decision.ModelKey]*decision.Model{}
+	for key, m := range c.models {
+		one := *m
+		known[key] = &one
+	}
+	c.adapters.name(known)
+	h := hear(slices.Collect(maps.Values(known)), []string{"gateways"})
+	all, _ := join(known, h, c.gateways, c.history, c.met)
 	models = slices.DeleteFunc(all, func(m decision.Model) bool { return m.Namespace != namespace })
 	s, queues := sleepers{models: map[decision.ModelKey]sleeper{}, hearing: h}, map[decision.ModelKey]decision.Sample{}
 	for key := range c.models {
@@ -152,6 +178,7 @@ func (c tenancy) given(namespace string) (models []decision.Model, waits map[str
 func TestPropertyNobodyReachesIntoAnotherNamespace(t *testing.T) {
 	for seed := range uint64(2000) {
 		c := tenancyOf(seed)
+		c.serve("a", fmt.Sprint("m", seed%5))
 		before, woken := c.given("a")
 		sum := 0.0
 		for key := range c.gateways {
@@ -165,11 +192,13 @@ func TestPropertyNobodyReachesIntoAnotherNamespace(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		id := func() string { return fmt.Sprint("m", random.IntN(5)) }
 		for range 1 + random.IntN(4) {
-			switch key := (decision.ModelKey{Namespace: "b", ID: id()}); random.IntN(3) {
+			switch key := (decision.ModelKey{Namespace: "b", ID: id()}); random.IntN(4) {
 			case 0:
 				c.own(key, id(), id())
 			case 1:
 				delete(c.models, key)
+			case 2:
+				c.serve("b", id())
 			default:
 				c.show(key, 1000)
 			}

@@ -49,6 +49,8 @@ type observer struct {
 	met map[decision.ModelKey]decision.Kept
 	// trusted are the namespaces whose gateways count for the models of all namespaces.
 	trusted []string
+	// adapters are the names that servers showed.
+	adapters adapters
 	// toldStrange and toldDistrust are the models of which was told what gateways count and nobody
 	// can use.
 	toldStrange, toldDistrust toldOf
@@ -149,6 +151,8 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		models[key].Variants = append(models[key].Variants, fact)
 		addNames(models[key], v.object.Spec.AlsoServes)
 	}
+	o.adapters.see(variants, r.adapters, r.at)
+	o.adapters.name(models)
 	seen.hearing = hear(slices.Collect(maps.Values(models)), o.trusted)
 	warnOfNames(variants, seen.hearing.names)
 	var unused odd

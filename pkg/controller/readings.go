@@ -161,7 +161,9 @@ type readings struct {
 	at     time.Time
 	pods   map[types.NamespacedName]decision.Replica
 	models map[decision.ModelKey]decision.Model
-	err    error
+	// adapters are what pods show, where that was asked for.
+	adapters map[types.NamespacedName][]string
+	err      error
 }
 
 // over fills what a reading that failed lacks with the one before. Samples carry

@@ -251,7 +251,7 @@ func logDetail(ctx context.Context, plan *decision.Plan, seen *observation) {
 		return
 	}
 	for _, m := range seen.snapshot.Models {
-		log.Info("Inputs of a model", "model", m.ID, "namespace", m.Namespace, "arrival", number64(m.Arrival), "queue", number64(m.Queue))
+		log.Info("Inputs of a model", "model", m.ID, "namespace", m.Namespace, "furtherNames", len(m.Names), "arrival", number64(m.Arrival), "queue", number64(m.Queue))
 		for _, v := range m.Variants {
 			name := klog.KRef(m.Namespace, v.Name)
 			log.Info("Inputs of a variant", "variant", name, "current", v.Current, "ready", v.Ready, "starting", len(v.Starting), "cost", v.Cost, "startup", v.Startup)

@@ -31,6 +31,8 @@ const (
 	CacheBlocks
 	// CacheTokens is the size of the KV cache in tokens.
 	CacheTokens
+	// Adapters are the LoRA adapters that requests ask for by name, told in labels.
+	Adapters
 	// MeanInterToken is the mean time in seconds between two tokens of a request that
 	// ended. It tells which requests kept a promise.
 	MeanInterToken
@@ -54,6 +56,8 @@ const (
 	Histogram
 	// Info is one series whose labels are what it says.
 	Info
+	// Lists are series whose labels are what they say, and whose value is when that was so last.
+	Lists
 )
 
 // Metric is one quantity under all its names.
@@ -135,6 +139,7 @@ var table = [quantities]Metric{
 	InterToken:        {Series: Histogram, Names: []string{"vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds", "sglang:inter_token_latency_seconds"}},
 	CacheBlocks:       {Series: Info, Names: []string{"vllm:cache_config_info"}},
 	CacheTokens:       {Series: Gauge, Names: []string{"sglang:max_total_num_tokens"}},
+	Adapters:          {Series: Lists, Names: []string{"vllm:lora_requests_info"}},
 	MeanInterToken:    {Series: Histogram, Names: []string{"vllm:request_time_per_output_token_seconds"}},
 	GatewayQueue:      {Series: Gauge, Names: []string{"llm_d_epp_flow_control_queue_size", "inference_extension_flow_control_queue_size"}},
 	GatewayDispatched: {Series: Counter, Names: []string{"llm_d_epp_scheduler_attempts_total", "inference_extension_scheduler_attempts_total", "llm_d_epp_scheduler_attempts", "inference_extension_scheduler_attempts"}, Label: "status", Value: "success"},
@@ -152,7 +157,7 @@ func Of(q Quantity) Metric {
 }
 
 // OfServer are the rows of a model server on which decisions rest.
-func OfServer() []Metric { return rows(KVUse, CacheTokens) }
+func OfServer() []Metric { return rows(KVUse, Adapters) }
 
 // OfGateway are the rows of a gateway.
 func OfGateway() []Metric { return rows(GatewayQueue, GatewayDispatched) }

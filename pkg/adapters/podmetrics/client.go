@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -56,6 +57,8 @@ type pod struct {
 	mu      sync.Mutex
 	target  modelserver.Target
 	history history
+	// lists are the adapters that the last good scrape showed.
+	lists []modelserver.AdapterList
 	// busy is set while a scrape is under way or waits for its turn.
 	busy bool
 	// asked is when the last scrape began, and failure what became of it.
@@ -236,7 +239,7 @@ func (c *Client) visit(ctx context.Context, p *pod, window, lookback time.Durati
 		p.misses++
 		return
 	}
-	p.misses = 0
+	p.misses, p.lists = 0, found.takeLists()
 	p.history.append(at, found, c.keep(window), lookback)
 }
 
@@ -265,10 +268,10 @@ func (c *Client) ask(ctx context.Context, t modelserver.Target) (exposition, err
 			return nil, err // What some ranks show is a part.
 		}
 		for k, value := range found {
-			if t.Ranks > 1 {
+			if t.Ranks > 1 && k.quantity != modelserver.Adapters {
 				k.labels = fmt.Sprintf("%s,port=%d", k.labels, rank)
 			}
-			all[k] = value
+			all[k] = value // Of what several ranks list, one time is as good as the other.
 		}
 	}
 	return all, nil
@@ -352,6 +355,27 @@ func (c *Client) Read(_ context.Context, at time.Time, window, lookback time.Dur
 		err = errors.Join(&silent{summary("pods", len(pods), failures), why}, err)
 	}
 	return replicas, models, err
+}
+
+// Adapters returns, by pod, the names of the adapters that it showed in its last scrape and that were in
+// use lately. A pod that did not answer the last time is missing. It fails never.
+func (c *Client) Adapters(_ context.Context, at time.Time) (map[types.NamespacedName][]string, error) {
+	c.mu.Lock()
+	pods := maps.Clone(c.pods)
+	c.mu.Unlock()
+	all := map[types.NamespacedName][]string{}
+	for name, p := range pods {
+		p.mu.Lock()
+		lists := p.lists
+		if p.failure != nil {
+			lists = nil
+		}
+		p.mu.Unlock()
+		if names := modelserver.AdaptersOf(lists, at); len(names) > 0 {
+			all[name] = names
+		}
+	}
+	return all, nil
 }
 
 // widened is the window where it holds two scrapes at whatever time it ends, although one comes late;

@@ -3,9 +3,12 @@ package podmetrics
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -124,6 +127,7 @@ func (v vocabulary) engines(found exposition) exposition {
 // keep are the lines of interest.
 func (v vocabulary) keep(body io.Reader) (*bytes.Buffer, error) {
 	kept, series := &bytes.Buffer{}, 0
+	var lists newest
 	limited := &io.LimitedReader{R: body, N: maxBody}
 	lines := bufio.NewScanner(limited)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -133,10 +137,15 @@ func (v vocabulary) keep(body io.Reader) (*bytes.Buffer, error) {
 		if end < 0 {
 			continue
 		}
-		if _, ok := v.names[string(line[:end])]; !ok {
+		means, ok := v.names[string(line[:end])]
+		if !ok {
 			continue
 		}
 		line = sampleOf(line, end)
+		if means.quantity == modelserver.Adapters {
+			lists.add(line)
+			continue
+		}
 		series++
 		if series > maxSeries*v.times {
 			return nil, fmt.Errorf("there are more than %d series of interest", maxSeries*v.times)
@@ -153,7 +162,50 @@ func (v vocabulary) keep(body io.Reader) (*bytes.Buffer, error) {
 	if limited.N <= 0 {
 		return nil, fmt.Errorf("there are more than %d MiB", maxBody>>20)
 	}
+	for _, line := range lists.lines() {
+		kept.Write(line)
+		kept.WriteByte('\n')
+	}
 	return kept, nil
+}
+
+// newest are the lines with the greatest values. A server that serves many adapters has a line for each
+// set of them that was ever in use, and the rest of its page must be read all the same.
+type newest struct {
+	all []valued
+}
+
+type valued struct {
+	value float64
+	line  []byte
+}
+
+// longestList is how long a line is at most that lists adapters, in bytes: MostAdapters names.
+const longestList = 32 << 10
+
+func (n *newest) add(line []byte) {
+	value, err := strconv.ParseFloat(string(line[bytes.LastIndexAny(line, " \t}")+1:]), 64)
+	if err != nil || math.IsNaN(value) || len(line) > longestList {
+		return
+	}
+	n.all = append(n.all, valued{value, bytes.Clone(line)})
+	if len(n.all) >= 2*modelserver.MostAdapterLists {
+		n.cut()
+	}
+}
+
+func (n *newest) cut() {
+	slices.SortStableFunc(n.all, func(a, b valued) int { return cmp.Compare(b.value, a.value) })
+	n.all = n.all[:min(len(n.all), modelserver.MostAdapterLists)]
+}
+
+func (n *newest) lines() [][]byte {
+	n.cut()
+	lines := make([][]byte, len(n.all))
+	for i, one := range n.all {
+		lines[i] = one.line
+	}
+	return lines
 }
 
 // sampleOf is the name, the labels and the value of a line. What OpenMetrics writes behind them,
@@ -207,6 +259,8 @@ func (v vocabulary) add(found exposition, means meaning, m *dto.Metric) {
 			return
 		}
 		value, k.labels = tokens, labelOf(m, modelserver.LabelEngine)+"\n"+v.signature(m)
+	case row.Series == modelserver.Lists:
+		k.labels = labelOf(m, modelserver.LabelRunningAdapters) + betweenLists + labelOf(m, modelserver.LabelWaitingAdapters)
 	default:
 		k.labels = v.signature(m)
 	}
@@ -220,6 +274,22 @@ func (v vocabulary) add(found exposition, means meaning, m *dto.Metric) {
 		value = largest(before, value)
 	}
 	found[k] = value
+}
+
+// betweenLists is in no label, because it is no text.
+const betweenLists = "\xff"
+
+// takeLists takes out what lists adapters, the newest ones of which are kept.
+func (x exposition) takeLists() []modelserver.AdapterList {
+	var lists []modelserver.AdapterList
+	for k, value := range x {
+		if k.quantity == modelserver.Adapters {
+			running, waiting, _ := strings.Cut(k.labels, betweenLists)
+			lists = append(lists, modelserver.AdapterList{Used: value, Running: running, Waiting: waiting})
+			delete(x, k)
+		}
+	}
+	return modelserver.NewestLists(lists)
 }
 
 func (v vocabulary) signature(m *dto.Metric) string {

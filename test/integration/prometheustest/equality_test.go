@@ -90,9 +90,25 @@ func (m *machine) step(labels string) {
 		add("vllm:"+histogram+"_sum", n*(1+m.chance.Float64()))
 		add("vllm:"+histogram+"_count", n)
 	}
+	m.adapters()
 	set(`vllm:cache_config_info`, 1)
 	m.values[`vllm:cache_config_info{num_gpu_blocks="500",block_size="16",`+labels+"}"] = 1
 	delete(m.values, "vllm:cache_config_info{"+labels+"}")
+}
+
+// adapters puts some adapters into use, of which old sets stay on the page.
+func (m *machine) adapters() {
+	some := func() string {
+		var names []string
+		for _, name := range []string{"sql", "acme/chat", "a b"} {
+			if m.chance.IntN(3) == 0 {
+				names = append(names, name)
+			}
+		}
+		return strings.Join(names, ",")
+	}
+	used := start.Add(time.Duration(m.chance.IntN(4)-3) * 25 * time.Minute)
+	m.values[fmt.Sprintf(`vllm:lora_requests_info{max_lora="4",running_lora_adapters=%q,waiting_lora_adapters=%q}`, some(), some())] = float64(used.Unix())
 }
 
 // shown is what a scrape finds, by the machine's own names.
@@ -198,6 +214,7 @@ func compare(t *testing.T, chance *rand.Rand) {
 		// Prometheus is asked at whole seconds, and at the time of the newest scrape where that may be late.
 		at := now.Add(time.Duration(chance.IntN(12)) * time.Second)
 		sameReplicas(t, asked, direct, at)
+		sameAdapters(t, asked, direct, at)
 		now = now.Add(scrapeInterval)
 	}
 }
@@ -215,6 +232,14 @@ func sameReplicas(t *testing.T, asked *prometheus.Client, direct *podmetrics.Cli
 	for key, w := range wantModels {
 		same(t, key.ID, w, gotModels[key])
 	}
+}
+
+func sameAdapters(t *testing.T, asked *prometheus.Client, direct *podmetrics.Client, at time.Time) {
+	want, err := asked.Adapters(t.Context(), at)
+	require.NoError(t, err)
+	got, err := direct.Adapters(t.Context(), at)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
 }
 
 // same compares all samples and all spans of two structs.

@@ -2,6 +2,7 @@ package prometheustest_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -139,6 +140,11 @@ func (r *readers) both(t *testing.T) map[string]reading {
 			add("dispatched", m.Recent)
 			add("queue", m.Queue)
 		}
+		adapters, err := map[string]func(context.Context, time.Time) (map[types.NamespacedName][]string, error){"Prometheus": r.asked.Adapters, "pods": r.direct.Adapters}[name](t.Context(), at)
+		require.NoError(t, err)
+		for _, one := range adapters[types.NamespacedName{Namespace: "models", Name: "a"}] {
+			found["adapter:"+one] = 1
+		}
 		all[name] = found
 	}
 	return all
@@ -162,6 +168,9 @@ func TestPagesAsPublished(t *testing.T) {
 			for reader, got := range r.both(t) {
 				for of, value := range want {
 					assert.InEpsilon(t, value, got[of], 1e-6, "%s: %s", reader, of)
+				}
+				for of := range got {
+					assert.False(t, strings.HasPrefix(of, "adapter:") && want[of] == 0, "%s: %s", reader, of)
 				}
 				if _, counted := want["served"]; counted {
 					assert.InEpsilon(t, want["served"], got["recent"], 1e-6, reader)
@@ -204,7 +213,7 @@ func numberOf(t *testing.T, text string) float64 {
 // Whatever label a server splits a metric by, both readers find what they find without it.
 func TestALabelThatNobodyKnowsChangesNoReading(t *testing.T) {
 	labels := []string{"endpoint_name", "pod_name", "endpoint", "container", "app", "stream", "wva_name", "le_grand", "exported_job", "replica"}
-	for _, file := range []string{"vllm-v1-two-engines", "sglang-0.5.12", "llm-d-router-0.9"} {
+	for _, file := range []string{"vllm-v1-two-engines", "vllm-v1-adapters", "sglang-0.5.12", "llm-d-router-0.9"} {
 		whole, _ := pageOf(t, "testdata/pages/"+file+".txt")
 		plain := readersOf(t)
 		plain.steady(t, whole, target("a", "8000", "one"))
@@ -248,6 +257,8 @@ func splitBy(whole page, quantity modelserver.Metric, label string) page {
 		switch quantity.Quantity {
 		case modelserver.KVUse:
 			parts = [2]float64{value / 2, value}
+		case modelserver.Adapters:
+			parts = [2]float64{value, value}
 		case modelserver.CacheBlocks:
 			parts = [2]float64{1, 1}
 			labels = strings.Replace(labels, `num_gpu_blocks="1000"`, `num_gpu_blocks="500"`, 1)

@@ -51,6 +51,8 @@ func world(namespace string, since time.Duration) map[string]float64 {
 		all["vllm:request_success_total"+labels+`,finished_reason="stop"}`] = 0.75 * done
 		all["vllm:request_success_total"+labels+`,finished_reason="length"}`] = 0.25 * done
 		all["vllm:cache_config_info"+labels+`,num_gpu_blocks="1000",block_size="16"}`] = 1
+		// Times of several processes are added up, so that any is possible.
+		all["vllm:lora_requests_info"+strings.Replace(labels, `engine="0",model_name="llama",`, `max_lora="2",running_lora_adapters="sql,chat",waiting_lora_adapters="",`, 1)+"}"] = 1e12
 		for le, share := range map[string]float64{"0.25": 0.5, "0.5": 0.9, "1.0": 1, "+Inf": 1} {
 			all["vllm:time_to_first_token_seconds_bucket"+labels+`,le="`+le+`"}`] = share * done
 			all["vllm:request_time_per_output_token_seconds_bucket"+labels+`,le="`+le+`"}`] = share * done
@@ -127,6 +129,12 @@ func compareRest(t *testing.T, asked, victoria *prometheus.Client, namespace str
 	got, err := victoria.Queues(t.Context(), at)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+	wantNames, err := asked.Adapters(t.Context(), at)
+	require.NoError(t, err)
+	gotNames, err := victoria.Adapters(t.Context(), at)
+	require.NoError(t, err)
+	assert.Equal(t, wantNames, gotNames)
+	assert.Len(t, wantNames, 2)
 	promises := map[decision.ModelKey]capacity.SLO{{Namespace: namespace, ID: "llama"}: {TTFT: 500, ITL: 500}}
 	wantMet, err := asked.Met(t.Context(), at, window, promises)
 	require.NoError(t, err)

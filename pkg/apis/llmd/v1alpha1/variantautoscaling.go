@@ -62,7 +62,8 @@ type VariantAutoscalingSpec struct {
 	// AlsoServes are further names by which clients ask the same servers: LoRA adapters and
 	// aliases. What a gateway counts under them counts for the model, and a request for one
 	// of them wakes it. A name that is a modelID of the namespace stays that model's, and one
-	// that two models of the namespace list counts for neither.
+	// that two models of the namespace list counts for neither. The adapters that vLLM shows in
+	// its metrics are found without this list, once they were asked for.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
