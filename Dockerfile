@@ -23,6 +23,22 @@ RUN --mount=type=cache,target=/cache \
     go build -trimpath -o /out/ -ldflags "-s -w -X $base.gitVersion=$kubernetes+wva.${VERSION#v} -X $base.gitMajor=1 -X $base.gitMinor=$minor" \
         ./cmd/scheduler ./cmd/playground
 
+# The scheduler's image may have another Kubernetes than the playground's:
+#   docker build --target scheduler --build-arg KUBERNETES=1.37 -t scheduler .
+ARG KUBERNETES=""
+RUN --mount=type=cache,target=/cache \
+    mkdir /other && \
+    if [ -z "$KUBERNETES" ]; then \
+        cp /out/scheduler /other/; \
+    else \
+        base=k8s.io/component-base/version && \
+        other="-modfile=cmd/scheduler/kubernetes-$KUBERNETES.mod -tags=kubernetes$KUBERNETES" && \
+        kubernetes=$(go list $other -m -f '{{.Version}}' k8s.io/kubernetes) && \
+        minor=$(echo "$kubernetes" | cut -d. -f2) && \
+        go build $other -trimpath -o /other/ -ldflags "-s -w -X $base.gitVersion=$kubernetes+wva.${VERSION#v} -X $base.gitMajor=1 -X $base.gitMinor=$minor" \
+            ./cmd/scheduler; \
+    fi
+
 FROM gcr.io/distroless/static-debian12:nonroot AS base
 USER 65532:65532
 
@@ -31,7 +47,7 @@ COPY --from=build /out/manager /manager
 ENTRYPOINT ["/manager"]
 
 FROM base AS scheduler
-COPY --from=build /out/scheduler /scheduler
+COPY --from=build /other/scheduler /scheduler
 ENTRYPOINT ["/scheduler"]
 
 # The playground starts the other two, which it finds next to itself.

@@ -37,6 +37,10 @@ SEED ?=
 # $(call setting,RATE,rate) is --rate='...', or nothing; any file name is safe.
 setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 
+# KUBERNETES=1.37: "make build" builds a second scheduler, bin/scheduler-1.37, of that
+# Kubernetes, and "make image" the scheduler's image of it.
+KUBERNETES ?=
+
 # IMAGE_PREFIX and IMAGE_TAG name what "make image" builds.
 IMAGE_PREFIX ?= workload-variant-autoscaler
 IMAGE_TAG ?= dev
@@ -88,8 +92,8 @@ RIVALS ?=
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build the programs into bin/ (the first time takes minutes)
-	@hack/build.sh
+build: ## build the programs into bin/ (KUBERNETES); the first time takes minutes
+	@hack/build.sh '$(KUBERNETES)'
 
 test: build ## run every test, those on a local cluster included
 	@hack/test.sh
@@ -158,8 +162,8 @@ soak: build ## a whole cluster under load while its parts are killed at random (
 mutate: ## change a package in one place at a time and say what its tests do not notice (PKG SAMPLE)
 	@hack/mutate.sh '$(PKG)' '$(SAMPLE)'
 
-image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
-	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
+image: ## build the container images of the manager, the scheduler and the playground (needs Docker) (KUBERNETES)
+	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)' '$(KUBERNETES)'
 
 render: ## print what the chart gives, without helm (VALUES NAME NAMESPACE)
 	@go build -C test/chart -o ../../bin/render ./render

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds one image per program:  hack/image.sh <prefix> <tag>
+# Builds one image per program:  hack/image.sh <prefix> <tag> [<Kubernetes of the scheduler>]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,5 +14,5 @@ fi
 version=$(git describe --tags --match 'v*' --dirty 2>/dev/null) ||
 	version=v0.0.0-g$(git describe --always --dirty)
 for program in manager scheduler playground; do
-	docker build --target "$program" --build-arg VERSION="$version" --tag "$prefix/$program:$tag" .
+	docker build --target "$program" --build-arg VERSION="$version" --build-arg KUBERNETES="${3:-}" --tag "$prefix/$program:$tag" .
 done

@@ -71,6 +71,12 @@ run "the chart" go test -C test/chart -count=1 -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then
 	run "with components of Kubernetes linked in" go test -timeout 10m "${kubernetes[@]}"
 fi
+# Beside the tests of it, this is what compiles it. The first run has vetted the same files.
+for modfile in cmd/scheduler/kubernetes-*.mod; do
+	minor=${modfile#cmd/scheduler/kubernetes-}
+	minor=${minor%.mod}
+	run "the scheduler of Kubernetes $minor" go test -vet=off -modfile="$modfile" -tags "kubernetes$minor" -timeout 10m ./cmd/scheduler ./plugins/...
+done
 if [[ ${#cluster[@]} -gt 0 ]]; then
 	run "on a local cluster" go test -race -count=1 -p 1 -timeout 20m "${cluster[@]}"
 fi

@@ -71,6 +71,9 @@ func TestTheShippedConfigurationsAreRead(t *testing.T) {
 		"stock-scheduler":       {[]string{"default-scheduler", profileName}, "kube-scheduler", "kube-system", false},
 	} {
 		t.Run(folder, func(t *testing.T) {
+			if folder == "scheduler-gang" && len(gangPlugins()) == 0 {
+				t.Skip("this build has no Coscheduling, whose arguments would stay unread")
+			}
 			cfg := load(t, folder)
 			assert.True(t, cfg.LeaderElection.LeaderElect)
 			assert.Equal(t, c.lease, cfg.LeaderElection.ResourceName)

@@ -54,7 +54,7 @@ func tryScheduler(t *testing.T, profiles []schedulerconfig.KubeSchedulerProfile)
 	metrics.Register()
 	ctx := t.Context()
 	client := fake.NewClientset(replicaSet("h100"), replicaSet("a100"))
-	factory := scheduler.NewInformerFactory(client, 0)
+	factory := newInformerFactory(client)
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: acceleratorplacement.New}
 	recorder := profile.RecorderFactory(func(string) events.EventRecorderLogger { return events.NewFakeRecorder(1000) })
 	sched, err := scheduler.New(ctx, client, factory, nil, recorder,

@@ -13,8 +13,6 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	schedulerv1 "k8s.io/kubernetes/pkg/scheduler/apis/config/v1"
-	_ "sigs.k8s.io/scheduler-plugins/apis/config/scheme" // the arguments of Coscheduling
-	"sigs.k8s.io/scheduler-plugins/pkg/coscheduling"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
 	configv1 "llmd.ai/workload-variant-autoscaler/pkg/apis/config/v1"
@@ -29,10 +27,7 @@ func main() {
 // run is for the configuration file to say.
 func newCommand() *cobra.Command {
 	addArguments()
-	command := app.NewSchedulerCommand(
-		app.WithPlugin(acceleratorplacement.Name, acceleratorplacement.New),
-		app.WithPlugin(coscheduling.Name, coscheduling.New),
-	)
+	command := app.NewSchedulerCommand(append(gangPlugins(), app.WithPlugin(acceleratorplacement.Name, acceleratorplacement.New))...)
 	command.Use = "scheduler"
 	command.Long = `scheduler is kube-scheduler with the plugin AcceleratorPlacement, which puts the
 pods of a model's variants on nodes with the variant's accelerator and packs pods
@@ -43,8 +38,7 @@ own scheduler, under a name of its own, and takes the pods that ask for that nam
 
 with the entry of the ConfigMap in manifests/scheduler/config.yaml as the file.
 
-The plugin Coscheduling of sigs.k8s.io/scheduler-plugins is there for configurations
-that enable it. All flags are those of kube-scheduler.`
+` + aboutGangs + ` All flags are those of kube-scheduler.`
 	return command
 }
 
