@@ -111,9 +111,13 @@ func overrideFact(p *decision.VariantPlan, general decision.Reason, telling deci
 // blame tells why a model's serving replicas are in the dark, or nobody sees requests for one
 // that sleeps. One reading is of the whole cluster: elsewhere its error is about others.
 func blame(p *decision.VariantPlan, seen *observation) {
-	why := seen.variants[p.Key].silence(seen.metricsErr)
+	err := seenFrom(p.Key.Namespace, seen.metricsErr)
+	if err == nil {
+		return
+	}
+	why := seen.variants[p.Key].silence(err)
 	if !seen.asksPods {
-		why = status.First(seen.metricsErr)
+		why = status.First(err)
 		if p.Has(decision.ReasonMetricsMissing, decision.ReasonMetricsStale) || seen.dark && p.Current == 0 && len(p.Steps) > 0 {
 			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: why})
 			return
@@ -146,7 +150,10 @@ func (v *variant) silence(err error) string {
 		}
 	}
 	if len(names) == 0 {
-		if err = exceptPods(err); err == nil {
+		if err = without(err, func(e error) (error, bool) { //nolint:errorlint // what it joins is looked at too
+			_, ok := e.(PodErrors)
+			return nil, ok
+		}); err == nil {
 			return ""
 		}
 		return "not all metrics could be read: " + status.First(err)
@@ -163,10 +170,21 @@ func (v *variant) silence(err error) string {
 	return why
 }
 
-// exceptPods is an error without what it says of pods.
-func exceptPods(err error) error {
-	if _, ok := err.(PodErrors); ok { //nolint:errorlint // what it joins is looked at below
-		return nil
+// seenFrom is an error without what it says of other namespaces.
+func seenFrom(namespace string, err error) error {
+	return without(err, func(e error) (error, bool) {
+		failed, ok := e.(NamespaceErrors) //nolint:errorlint // what it joins is looked at too
+		if !ok {
+			return nil, false
+		}
+		return failed.OfNamespace(namespace), true
+	})
+}
+
+// without is an error with others in the place of some that it joins; nil for none.
+func without(err error, other func(error) (error, bool)) error {
+	if instead, ok := other(err); ok {
+		return instead
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -174,7 +192,7 @@ func exceptPods(err error) error {
 	}
 	var rest []error
 	for _, e := range joined.Unwrap() {
-		rest = append(rest, exceptPods(e))
+		rest = append(rest, without(e, other))
 	}
 	return errors.Join(rest...)
 }

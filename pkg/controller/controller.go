@@ -200,6 +200,14 @@ type PodErrors interface {
 	Of(pod types.NamespacedName) error
 }
 
+// NamespaceErrors is the error, or part of it, of a Metrics that reads some namespaces otherwise than the
+// others. It names any of them.
+type NamespaceErrors interface {
+	error
+	// OfNamespace is what concerns one of them; nil for nothing.
+	OfNamespace(name string) error
+}
+
 // Scaler reads and writes scale subresources of any kind. Its errors answer to
 // IsNotFound, IsForbidden and IsConflict of k8s.io/apimachinery/pkg/api/errors;
 // the text of one that is Forbidden names the permission that is missing.

@@ -146,6 +146,18 @@ func (s silent) Of(pod types.NamespacedName) error {
 	return nil
 }
 
+// leftOut are namespaces that were not read, and why.
+type leftOut map[string]string
+
+func (l leftOut) Error() string { return fmt.Sprint(len(l), " namespaces are left out") }
+
+func (l leftOut) OfNamespace(name string) error {
+	if why, ok := l[name]; ok {
+		return errors.New(why)
+	}
+	return nil
+}
+
 // ofPods is a variant with pods.
 func ofPods(names ...string) *variant {
 	v := &variant{}
@@ -185,6 +197,12 @@ func TestAnnotate(t *testing.T) {
 		{"Prometheus fails and nothing serves", settled(facts()), &variant{}, errors.New("first"), false, nil, "80 % full"},
 		{"Prometheus fails and the model sleeps", settled(facts(), func(p *decision.VariantPlan) { p.Current = 0 }), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
+		{"another namespace is left out and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, leftOut{"other": "too much"}, false,
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}}, "80 % full"},
+		{"the own namespace is left out", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.Join(leftOut{"n": "too much", "other": "much more"}), false,
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "too much"}}, "80 % full"},
+		{"another namespace is left out and the rest fails", settled(facts(decision.ReasonMetricsPartial)), &variant{}, errors.Join(leftOut{"other": "too much"}, errors.New("first")), false,
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: first"}}, "80 % full"},
 		{"the decision failed, too", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: "which OptimizationFailed"}}, "why"},
 		{"a pod of somebody is silent and nothing serves", settled(facts()), &variant{}, silent{"other/pod-7": "busy"}, true, nil, "80 % full"},

@@ -51,6 +51,7 @@ type Client struct {
 	limits  limits
 	// matchers are those that are put into every selector.
 	matchers []*labels.Matcher
+	crowds   *crowds
 	seen     sightings
 	// ends are those of the buckets of both latencies that can be promised.
 	ends [2]latencyEnds
@@ -77,7 +78,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
 	}
-	c := &Client{api: v1.NewAPI(client), address: settings.Location(address.String()), timeout: o.Timeout, limits: defaultLimits}
+	c := newClient(v1.NewAPI(client), settings.Location(address.String()), o.Timeout, defaultLimits)
 	if o.Matchers != "" {
 		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + o.Matchers + "}")
 		if err != nil {
@@ -86,6 +87,11 @@ func New(o Options) (*Client, error) {
 		c.api, c.matchers = oneCluster{c.api, matchers}, matchers
 	}
 	return c, nil
+}
+
+func newClient(from v1.API, address string, timeout time.Duration, limits limits) *Client {
+	left := &crowds{}
+	return &Client{api: uncrowded{from, left}, crowds: left, address: address, timeout: timeout, limits: limits}
 }
 
 func checkAddress(o Options) (*url.URL, error) {

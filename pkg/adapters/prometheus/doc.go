@@ -14,6 +14,9 @@
 //
 // No query is longer than VictoriaMetrics takes: its parts are asked one after the other where it would be.
 //
+// What is read of an answer, and of a reading, is bounded. The namespace that took most of what was too much
+// is left out of the queries for a while, so that nobody's pods keep others from being read.
+//
 // It decides nothing: no threshold, no default for what is missing. A value that is
 // absent, NaN or infinite is an absent sample and never zero, and every sample carries
 // the time of the scrape that it rests on.

@@ -30,13 +30,13 @@ func completions() query {
 //
 // It counts completed requests, which on the scale of forecast.HistoryStep are those that
 // arrived, unless they were too many to serve.
-func (c *Client) Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error) {
-	at = at.Truncate(forecast.HistoryStep)
+func (c *Client) Earlier(ctx context.Context, now time.Time) (map[decision.ModelKey][]forecast.History, error) {
+	at := now.Truncate(forecast.HistoryStep)
 	histories := map[decision.ModelKey][]forecast.History{}
 	var failures []error
 	for _, ago := range forecast.HistoryAgo {
 		r := v1.Range{Start: at.Add(-ago - forecast.HistoryBehind), End: at.Add(-ago + forecast.HistoryAhead), Step: forecast.HistoryStep}
-		answer, err := c.over(ctx, completions(), r)
+		answer, err := c.over(ctx, completions(), r, now)
 		if err != nil {
 			failures = append(failures, err)
 		}

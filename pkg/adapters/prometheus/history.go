@@ -87,7 +87,7 @@ func (c *Client) History(ctx context.Context, s Span) (*History, error) {
 				r.Start = s.To
 			}
 			if err = ctx.Err(); err == nil {
-				answers[i], err = c.over(ctx, q.query, r)
+				answers[i], err = c.over(ctx, q.query, r, s.To)
 			}
 			return err
 		})
@@ -184,12 +184,13 @@ func pastQueries(s Span) []pastQuery {
 	return all
 }
 
-// over asks a range query.
-func (c *Client) over(ctx context.Context, q query, r v1.Range) (model.Matrix, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+// over asks a range query. The time is when that is.
+func (c *Client) over(ctx context.Context, q query, r v1.Range, now time.Time) (model.Matrix, error) {
+	ctx, cancel := context.WithTimeout(c.limits.bounded(ctx), c.timeout)
 	defer cancel()
 	value, warnings, err := c.api.QueryRange(ctx, q.promQL(), r)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
+		c.crowds.crowded(ctx, err, now)
 		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, cause(err))
 	}
 	matrix, ok := value.(model.Matrix)

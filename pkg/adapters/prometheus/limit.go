@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 )
 
 // limits bound what is read, in bytes after decompression: one answer, and all those of a reading
@@ -17,20 +16,33 @@ type limits struct{ answer, reading int64 }
 // and used (measured with 16 MiB), and the shipped limit of that is 1 GiB.
 var defaultLimits = limits{answer: 64 << 20, reading: 64 << 20}
 
-// tooLarge is the error of an answer that passes a limit.
-func tooLarge(what string, limit int64) error {
-	return fmt.Errorf("%s than %d MiB: some target shows far too many series; find it with "+
-		"topk(5, scrape_samples_post_metric_relabeling), and set sample_limit for what Prometheus scrapes", what, limit>>20)
+// sizeError is the error of an answer that passes a limit.
+type sizeError struct {
+	what  string
+	limit int64
 }
 
-// left is the context's key of what is left of a reading, in bytes.
-type left struct{}
+// Error implements error.
+func (e sizeError) Error() string {
+	return fmt.Sprintf("%s than %d MiB: some target shows far too many series; find it with "+
+		"topk(5, scrape_samples_post_metric_relabeling), and set sample_limit for what Prometheus scrapes", e.what, e.limit>>20)
+}
 
-// bounded is a context whose answers are bounded together.
+// readingKey is the context's key of a reading.
+type readingKey struct{}
+
+// bounded is a context whose answers are bounded together, unless they are already.
 func (l limits) bounded(ctx context.Context) context.Context {
-	n := new(atomic.Int64)
-	n.Store(l.reading)
-	return context.WithValue(ctx, left{}, n)
+	if readingOf(ctx) != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, readingKey{}, &reading{left: l.reading, shares: map[string]int64{}})
+}
+
+// readingOf is the reading that an answer belongs to; nil for none.
+func readingOf(ctx context.Context) *reading {
+	r, _ := ctx.Value(readingKey{}).(*reading)
+	return r
 }
 
 // boundedAnswers ends answers that are too large. Whoever can make a pod that is scraped can make them
@@ -46,9 +58,7 @@ func (b boundedAnswers) RoundTrip(request *http.Request) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	body := &boundedBody{ReadCloser: response.Body, limits: b.limits}
-	body.left, _ = request.Context().Value(left{}).(*atomic.Int64)
-	response.Body = body
+	response.Body = &boundedBody{ReadCloser: response.Body, limits: b.limits, of: readingOf(request.Context())}
 	return response, nil
 }
 
@@ -56,18 +66,23 @@ type boundedBody struct {
 	io.ReadCloser
 	limits
 	read int64
-	// left is what is left of the reading; nil where nothing bounds it.
-	left *atomic.Int64
+	// of is nil where nothing bounds it but its own limit.
+	of   *reading
+	rows rows
 }
 
 // Read is that of the answer until it is too large.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.read += int64(n); b.read > b.answer {
-		return 0, tooLarge("the answer is larger", b.answer)
+	enough := true
+	if b.of != nil {
+		enough = b.of.take(&b.rows, p[:n])
 	}
-	if b.left != nil && b.left.Add(-int64(n)) < 0 {
-		return 0, tooLarge("this answer and those before it are together larger", b.reading)
+	if b.read += int64(n); b.read > b.answer {
+		return 0, sizeError{"the answer is larger", b.answer}
+	}
+	if !enough {
+		return 0, sizeError{"this answer and those before it are together larger", b.reading}
 	}
 	return n, err
 }

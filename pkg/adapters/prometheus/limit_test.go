@@ -45,9 +45,16 @@ func (c *countedBody) Read(p []byte) (int, error) {
 func limitedClient(t *testing.T, from *pages) *Client {
 	t.Helper()
 	small := limits{answer: 1 << 20, reading: 4 << 20}
-	client, err := api.NewClient(api.Config{Address: "http://prometheus", Client: &http.Client{Transport: answers{&followed{now: &access{transport: from}}, small}}})
+	return newClient(limitedAPI(t, "http://prometheus", small, from), "http://prometheus", time.Minute, small)
+}
+
+// limitedAPI has limits of its own, and the transport that is given, if any.
+func limitedAPI(t *testing.T, address string, small limits, from ...http.RoundTripper) v1.API {
+	t.Helper()
+	transport := append(from, http.DefaultTransport)[0]
+	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Transport: answers{&followed{now: &access{transport: transport}}, small}}})
 	require.NoError(t, err)
-	return &Client{api: v1.NewAPI(client), address: "http://prometheus", timeout: time.Minute, limits: small}
+	return v1.NewAPI(client)
 }
 
 func TestAnAnswerIsBounded(t *testing.T) {

@@ -147,11 +147,12 @@ func TestTLSOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	beside := map[string]string{"ca.crt": pemOf(server.Certificate()), "key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))}
 	for name, c := range map[string]struct{ file, want string }{
-		"all of it":          {"tls_config: {ca_file: ca.crt, cert_file: ca.crt, key_file: key.pem, server_name: example.com}", ""},
-		"any certificate":    {"tls_config: {insecure_skip_verify: true, cert_file: ca.crt, key_file: key.pem}", ""},
-		"the name of other":  {"tls_config: {ca_file: ca.crt, cert_file: ca.crt, key_file: key.pem, server_name: other.example}", "other.example"},
-		"no authority":       {"tls_config: {cert_file: ca.crt, key_file: key.pem}", "certificate"},
-		"none of the client": {"tls_config: {ca_file: ca.crt}", "certificate required"},
+		"all of it":         {"tls_config: {ca_file: ca.crt, cert_file: ca.crt, key_file: key.pem, server_name: example.com}", ""},
+		"any certificate":   {"tls_config: {insecure_skip_verify: true, cert_file: ca.crt, key_file: key.pem}", ""},
+		"the name of other": {"tls_config: {ca_file: ca.crt, cert_file: ca.crt, key_file: key.pem, server_name: other.example}", "other.example"},
+		"no authority":      {"tls_config: {cert_file: ca.crt, key_file: key.pem}", "certificate"},
+		// The server may have hung up before its answer was read.
+		"none of the client": {"tls_config: {ca_file: ca.crt}", "certificate required|connection reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, err := New(withFile(t, server.URL, c.file, beside))
@@ -162,7 +163,8 @@ func TestTLSOfTheFile(t *testing.T) {
 				assert.NotEmpty(t, got.last(t).TLS.PeerCertificates)
 				return
 			}
-			require.ErrorContains(t, err, c.want)
+			require.Error(t, err)
+			require.Regexp(t, c.want, err.Error())
 		})
 	}
 }

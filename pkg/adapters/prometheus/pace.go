@@ -286,8 +286,11 @@ func (c *Client) narrowTo(namespaces []string) *Client {
 		return c
 	}
 	only := []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, modelserver.LabelNamespace, names)}
-	return &Client{api: oneCluster{c.api, only}, matchers: slices.Concat(c.matchers, only), address: c.address, timeout: c.timeout}
+	return &Client{api: oneCluster{c.api, only}, matchers: slices.Concat(c.matchers, only), crowds: c.crowds, address: c.address, timeout: c.timeout, limits: c.limits}
 }
+
+// selecting are the matchers of every selector of a query.
+func (c *Client) selecting() []*labels.Matcher { return slices.Concat(c.matchers, c.crowds.matchers()) }
 
 // paced asks how each namespace is scraped, and says in which groups servers and gateways are
 // read. Without an answer all are read as usual.

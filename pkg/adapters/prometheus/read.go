@@ -30,9 +30,12 @@ import (
 // its time says.
 //
 // A query that fails leaves its samples absent; the error then names the query and
-// the server, and the rest of the reading is good.
+// the server, and the rest of the reading is good. After an answer that was too large, the
+// namespace that took most of it is left out of the next readings, whose error is a LeftOutError.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	ctx = c.limits.bounded(ctx)
+	c.crowds.readmit(at)
+	leftOut := c.crowds.tell(c.address)
 	servers, gateways, err := c.paced(ctx, at, window, lookback)
 	replicas, failed := readGroups(servers, func(g group) (map[types.NamespacedName]decision.Replica, error) {
 		return c.narrowTo(g.namespaces).servers(ctx, g, lookback)
@@ -40,7 +43,7 @@ func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.D
 	models, failedToo := readGroups(gateways, func(g group) (map[decision.ModelKey]decision.Model, error) {
 		return c.narrowTo(g.namespaces).gateways(ctx, g, lookback)
 	}, func(key decision.ModelKey) string { return key.Namespace })
-	return replicas, models, errors.Join(err, failed, failedToo)
+	return replicas, models, errors.Join(leftOut, err, failed, failedToo)
 }
 
 // readGroups reads one group after the other, each for its own namespaces, and the first for all
@@ -162,7 +165,7 @@ func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKe
 // instant asks a query at an instant: all of its parts at once, or as many at a time as a server takes.
 func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vector, error) {
 	all := model.Vector{} // An answer that is empty is an answer.
-	for _, some := range q.shortened(c.matchers) {
+	for _, some := range q.shortened(c.selecting()) {
 		vector, err := c.part(ctx, some, at)
 		if err != nil {
 			return nil, err
@@ -173,10 +176,11 @@ func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vect
 }
 
 func (c *Client) part(ctx context.Context, q query, at time.Time) (model.Vector, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(c.limits.bounded(ctx), c.timeout)
 	defer cancel()
 	value, warnings, err := c.api.Query(ctx, q.promQL(), at)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
+		c.crowds.crowded(ctx, err, at)
 		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, cause(err))
 	}
 	vector, ok := value.(model.Vector)

@@ -82,11 +82,17 @@ func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
 	}
 	client := serve(t, http.NotFoundHandler())
 	client.matchers = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "cluster", "production-eu-west")}
-	for _, c := range []*Client{serve(t, http.NotFoundHandler()), client.narrowTo([]string{strings.Repeat("n", longestNames)}), client.narrowTo([]string{strings.Repeat("n", 63), "another"})} {
+	crowded := serve(t, http.NotFoundHandler())
+	crowded.matchers = client.matchers
+	for i := range 4 {
+		crowded.crowds.leaveOut(fmt.Sprint(strings.Repeat("n", 62), i), start)
+	}
+	require.Len(t, crowded.crowds.names(), 1)
+	for _, c := range []*Client{crowded, crowded.narrowTo([]string{strings.Repeat("n", 63), "another"}), serve(t, http.NotFoundHandler()), client.narrowTo([]string{strings.Repeat("n", longestNames)}), client.narrowTo([]string{strings.Repeat("n", 63), "another"})} {
 		for _, one := range all {
 			var parts []string
-			for _, some := range one.shortened(c.matchers) {
-				text, err := narrow(some.promQL(), c.matchers)
+			for _, some := range one.shortened(c.selecting()) {
+				text, err := narrow(some.promQL(), c.selecting())
 				require.NoError(t, err)
 				assert.Less(t, max(len(text), len(some.promQL())), 16<<10, one.about)
 				parts = append(parts, some.parts...)

@@ -35,12 +35,17 @@ func TestATenantReachesNobodyElse(t *testing.T) {
 		try  func(*testing.T, *world)
 	}{
 		{"what is not permitted", isRefused},
+		{"what the manager itself may do", managerIsBounded},
 		{"names that act on a terminal", controlCharacters},
+		{"a number that takes long to read", longNumber},
 		{"a target of another namespace", targetElsewhere},
 		{"a service class that is for others", classOfOthers},
 		{"a fake gateway", func(t *testing.T, w *world) { fakeGateway(t, w, busy, asleep) }},
 		{"an object that takes the name of a sleeping model", takesTheName},
 		{"kinds that nobody serves", unknownKinds},
+		{"many names of one pod", func(t *testing.T, w *world) { manyNames(t, w, busy) }},
+		{"series that are too many to be read", func(t *testing.T, w *world) { tooMuch(t, w, busy) }},
+		{"a pod that answers without end", endlessAnswer},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.try(t, w) })
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -41,6 +42,8 @@ const (
 	victim, theirs, trusted = "victim", "theirs", "gateways"
 	// attacker is a user with edit in one namespace.
 	attacker = "mallory"
+	// asking is the instance of the manager that asks the pods themselves, in limited mode.
+	asking = "asking"
 
 	scrapeEvery = 500 * time.Millisecond
 	// patience is how long a test waits for what must come, and a while how long it looks whether
@@ -55,6 +58,7 @@ type world struct {
 	// api is the administrator's, and tenant the attacker's.
 	api, tenant client.Client
 	shown       *shown
+	prometheus  *prometheustest.Prometheus
 }
 
 // shown is what Prometheus scrapes.
@@ -76,6 +80,15 @@ func (s *shown) grow(series string, rate float64) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.rates[series] = rate
+}
+
+// forget shows no longer what has this in its name or labels.
+func (s *shown) forget(what string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, of := range []map[string]float64{s.gauges, s.counters, s.rates} {
+		maps.DeleteFunc(of, func(series string, _ float64) bool { return strings.Contains(series, what) })
+	}
 }
 
 func (s *shown) scraped() map[string]float64 {
@@ -138,7 +151,14 @@ func newWorld(t *testing.T) *world {
 	w.tenant, err = client.New(as, client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	w.prepare(t)
-	w.startManager(t, filepath.Join(programs, "manager"))
+	w.prometheus = prometheustest.New(t)
+	server := httptest.NewServer(w.prometheus.Handler)
+	t.Cleanup(server.Close)
+	conditiontest.Every(t, scrapeEvery, func(_ context.Context, at time.Time) { w.prometheus.Append(at, w.shown.scraped()) })
+	w.startManager(t, "manager",
+		"--prometheus-base-url="+server.URL, "--prometheus-allow-http", "--gateway-namespaces="+trusted, "--wva-scale-to-zero", "--wva-scale-to-zero-retention=1h")
+	w.startManager(t, "manager-"+asking,
+		"--controller-instance="+asking, "--wva-metrics-source=pods", "--pod-metrics-scrape-interval=1s", "--wva-limited-mode")
 	return w
 }
 
@@ -161,12 +181,11 @@ func (w *world) prepare(t *testing.T) {
 	}))
 }
 
-func (w *world) startManager(t *testing.T, program string) {
+// startManager starts a manager with the shipped permissions.
+func (w *world) startManager(t *testing.T, name string, settings ...string) {
 	t.Helper()
-	prometheus := prometheustest.New(t)
-	server := httptest.NewServer(prometheus.Handler)
-	t.Cleanup(server.Close)
-	conditiontest.Every(t, scrapeEvery, func(_ context.Context, at time.Time) { prometheus.Append(at, w.shown.scraped()) })
+	programs, err := localcluster.Programs()
+	require.NoError(t, err)
 	kubeconfig, err := w.cluster.KubeconfigFor(t.Context(), home, account)
 	require.NoError(t, err)
 	metrics, err := w.cluster.FreeAddress()
@@ -174,13 +193,9 @@ func (w *world) startManager(t *testing.T, program string) {
 	health, err := w.cluster.FreeAddress()
 	require.NoError(t, err)
 	require.NoError(t, w.cluster.StartProcess(t.Context(), localcluster.Process{
-		Name: "manager", Path: program,
-		Args: []string{
-			"--global-opt-interval=1s", "--prometheus-metrics-window=5s",
-			"--kubeconfig=" + kubeconfig, "--prometheus-base-url=" + server.URL, "--prometheus-allow-http",
-			"--gateway-namespaces=" + trusted, "--wva-scale-to-zero", "--wva-scale-to-zero-retention=1h",
-			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health,
-		},
+		Name: name, Path: filepath.Join(programs, "manager"),
+		Args: append(settings, "--global-opt-interval=1s", "--prometheus-metrics-window=5s", "--kubeconfig="+kubeconfig,
+			"--metrics-bind-address="+metrics, "--metrics-secure=false", "--health-probe-bind-address="+health),
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}))
 }
@@ -197,7 +212,7 @@ func deployment(namespace, name string, replicas int32) *appsv1.Deployment {
 				NodeSelector:                  map[string]string{"nvidia.com/gpu.product": localcluster.EightH100.Product},
 				Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				Containers: []corev1.Container{{
-					Name: "server", Image: "model-server",
+					Name: "server", Image: "model-server", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8000}},
 					Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{localcluster.GPUResource: resource.MustParse("1")}},
 				}},
 			}},
