@@ -130,14 +130,20 @@ func demanded(selector labels.Selector) string {
 // over all pods. A pod of a kind whose owners are not known meets only the selectors
 // that demand one of its labels.
 func givePods(pods []*corev1.Pod, variants []*variant) {
-	owners := map[types.UID]*variant{}
+	// Whoever makes a pod names its owner, which the API server does not look for. One of another namespace
+	// owns nothing here.
+	type owned struct {
+		namespace string
+		owner     types.UID
+	}
+	owners := map[owned]*variant{}
 	wanted := map[string]map[string][]*variant{}
 	for _, v := range variants {
 		if v.target.scale == nil || v.target.lent {
 			continue
 		}
 		for _, owner := range v.target.owners {
-			owners[owner] = v
+			owners[owned{v.key.Namespace, owner}] = v
 		}
 		if v.target.selector == nil {
 			continue
@@ -151,9 +157,10 @@ func givePods(pods []*corev1.Pod, variants []*variant) {
 		here[label] = append(here[label], v)
 	}
 	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owners[owner.UID] != nil {
-			v := owners[owner.UID]
-			v.pods = append(v.pods, pod)
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			if v := owners[owned{pod.Namespace, owner.UID}]; v != nil {
+				v.pods = append(v.pods, pod)
+			}
 		}
 		here := wanted[pod.Namespace]
 		if here == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,6 +82,20 @@ func TestStatesOfPods(t *testing.T) {
 		{Name: "homeless", Since: at(60), Unschedulable: true},
 		{Name: "young", Since: at(5), Placed: true, Node: "node", Held: true},
 	}, starting)
+}
+
+// Whoever makes a pod may name any owner in it, also one that is in another namespace.
+func TestAnOwnerOwnsNothingInAnotherNamespace(t *testing.T) {
+	of := func(namespace string) *corev1.Pod {
+		pod := server("of-"+namespace, 60)
+		pod.Namespace = namespace
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
+		return pod
+	}
+	v := &variant{key: decision.Key{Namespace: "victim", Name: "v"}, target: target{scale: &autoscalingv1.Scale{}, owners: []types.UID{"set"}}}
+	own := of("victim")
+	givePods([]*corev1.Pod{of("theirs"), own}, []*variant{v})
+	assert.Equal(t, []*corev1.Pod{own}, v.pods)
 }
 
 func TestReplicasThatCannotComeUp(t *testing.T) {

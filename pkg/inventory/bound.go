@@ -108,7 +108,7 @@ func hasHostPorts(spec *corev1.PodSpec, containers []corev1.Container) bool {
 type repellents struct {
 	pods []*corev1.Pod
 	// seen are the makers of such pods: those of one maker say the same.
-	seen map[types.UID]map[string]bool
+	seen map[podMaker]bool
 
 	read    bool
 	byLabel map[label][]repellent
@@ -116,6 +116,13 @@ type repellents struct {
 }
 
 type label struct{ key, value string }
+
+// podMaker is a revision of the owner of pods, within its namespace: a pod may name any owner.
+type podMaker struct {
+	namespace string
+	uid       types.UID
+	revision  string
+}
 
 // repellent is one term of one maker's pods.
 type repellent struct {
@@ -129,17 +136,14 @@ func (r *repellents) add(pod *corev1.Pod) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.UID != "" {
 		// Pods of one maker differ by its revision at most, which other makers than
 		// ReplicaSets write on the pod.
-		revision := pod.Labels["controller-revision-hash"]
-		if r.seen[owner.UID][revision] {
+		by := podMaker{pod.Namespace, owner.UID, pod.Labels["controller-revision-hash"]}
+		if r.seen[by] {
 			return
 		}
 		if r.seen == nil {
-			r.seen = map[types.UID]map[string]bool{}
+			r.seen = map[podMaker]bool{}
 		}
-		if r.seen[owner.UID] == nil {
-			r.seen[owner.UID] = map[string]bool{}
-		}
-		r.seen[owner.UID][revision] = true
+		r.seen[by] = true
 	}
 	r.pods = append(r.pods, pod)
 }

@@ -3,7 +3,6 @@ package acceleratorplacement
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -16,11 +15,11 @@ type mates map[string]int
 // returns none, unless the owner has a few replicas, which are to be spread: with one
 // there is no mate, and many are packed.
 func (p *Plugin) matesOf(pod *corev1.Pod, devices corev1.ResourceName, nodes []fwk.NodeInfo) mates {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || !p.args.SpreadFirstReplicas {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || !p.args.SpreadFirstReplicas {
 		return nil
 	}
-	if replicas := p.owners.replicas(owner, pod.Namespace); replicas < 2 || replicas > placement.SpreadUpTo {
+	if replicas := p.owners.replicas(ref, pod.Namespace); replicas < 2 || replicas > placement.SpreadUpTo {
 		return nil
 	}
 	var found mates
@@ -28,7 +27,7 @@ func (p *Plugin) matesOf(pod *corev1.Pod, devices corev1.ResourceName, nodes []f
 		if info.GetRequested().GetScalarResources()[devices] <= 0 {
 			continue
 		}
-		if count := countOwned(info.GetPods(), owner.UID); count > 0 {
+		if count := countOwned(info.GetPods(), ownerOf(pod)); count > 0 {
 			if found == nil {
 				found = mates{}
 			}
@@ -38,10 +37,10 @@ func (p *Plugin) matesOf(pod *corev1.Pod, devices corev1.ResourceName, nodes []f
 	return found
 }
 
-func countOwned(pods []fwk.PodInfo, owner types.UID) int {
+func countOwned(pods []fwk.PodInfo, by owner) int {
 	count := 0
 	for _, info := range pods {
-		if ref := metav1.GetControllerOfNoCopy(info.GetPod()); ref != nil && ref.UID == owner {
+		if ownerOf(info.GetPod()) == by {
 			count++
 		}
 	}

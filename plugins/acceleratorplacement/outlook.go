@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -27,20 +26,20 @@ type replicas struct {
 // count finds the variants of the pods with devices, and counts them by variant.
 func (p *Plugin) count(pods []*corev1.Pod) map[types.NamespacedName]replicas {
 	// Pods of one owner are of one variant: the chain is followed once.
-	byOwner := map[types.UID]*types.NamespacedName{}
+	byOwner := map[owner]*types.NamespacedName{}
 	counts := map[types.NamespacedName]replicas{}
 	for _, pod := range pods {
-		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil {
+		by := ownerOf(pod)
+		if by == (owner{}) {
 			continue
 		}
-		name, known := byOwner[owner.UID]
+		name, known := byOwner[by]
 		if !known {
 			targets, _ := p.owners.of(pod)
 			if v := p.variants.of(targets); v != nil {
 				name = &types.NamespacedName{Namespace: v.Namespace, Name: v.Name}
 			}
-			byOwner[owner.UID] = name
+			byOwner[by] = name
 		}
 		if name == nil {
 			continue

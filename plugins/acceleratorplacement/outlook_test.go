@@ -4,10 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -120,6 +123,17 @@ func TestPodsAreCountedByTheirVariant(t *testing.T) {
 	pods, err := w.owners.pods.List(everything)
 	require.NoError(t, err)
 	assert.Equal(t, counted("v", 1, 1), w.count(pods))
+
+	// A pod of another namespace may name the same owner.
+	fake := gpuPod("fake", 1, rs)
+	fake.Namespace = "theirs"
+	assert.Equal(t, counted("v", 1, 1), w.count(append([]*corev1.Pod{fake}, pods...)))
+	assert.Equal(t, 1, countOwned(podInfos(fake, bound), ownerOf(waiting)))
+	fake.CreationTimestamp = metav1.NewTime(waiting.CreationTimestamp.Add(time.Hour))
+	fake.Spec.NodeSelector = map[string]string{"theirs": "yes"}
+	for of, made := range w.owners.made([]*v1alpha1.VariantAutoscaling{variant("v", "H100", 1)}, append([]*corev1.Pod{fake}, pods...)) {
+		assert.NotSame(t, fake, made.like, of.name)
+	}
 }
 
 func TestThePackingFollowsWhatIsExpected(t *testing.T) {

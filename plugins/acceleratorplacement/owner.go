@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -15,6 +16,21 @@ type target struct {
 	namespace string
 	kind      schema.GroupKind
 	name      string
+}
+
+// owner is one within its namespace. Whoever makes a pod names its owner, which the API server does not look
+// for: one of another namespace owns nothing.
+type owner struct {
+	namespace string
+	uid       types.UID
+}
+
+// ownerOf is the controlling owner of a pod; empty where it has none.
+func ownerOf(pod *corev1.Pod) owner {
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		return owner{pod.Namespace, ref.UID}
+	}
+	return owner{}
 }
 
 // owners follows owner references through the scheduler's own caches.

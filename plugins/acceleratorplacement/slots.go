@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -66,17 +65,18 @@ func (o owners) made(variants []*v1alpha1.VariantAutoscaling, pods []*corev1.Pod
 	for _, v := range variants {
 		wanted[targetOf(v)] = true
 	}
-	byOwner := map[types.UID][]*corev1.Pod{}
+	byOwner := map[owner][]*corev1.Pod{}
 	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-			byOwner[owner.UID] = append(byOwner[owner.UID], pod)
+		if by := ownerOf(pod); by != (owner{}) {
+			byOwner[by] = append(byOwner[by], pod)
 		}
 	}
 	found, newest := map[target]made{}, map[target]metav1.Object{}
+	podsOf := func(o metav1.Object) []*corev1.Pod { return byOwner[owner{o.GetNamespace(), o.GetUID()}] }
 	see := func(kind schema.GroupKind, object metav1.Object, template *corev1.PodTemplateSpec, itself, owned inventory.Revision) {
 		of := target{object.GetNamespace(), kind, object.GetName()}
 		if wanted[of] {
-			found[of] = made{template, itself.Newest(byOwner[object.GetUID()])}
+			found[of] = made{template, itself.Newest(podsOf(object))}
 		}
 		ref := metav1.GetControllerOfNoCopy(object)
 		if ref == nil {
@@ -85,7 +85,7 @@ func (o owners) made(variants []*v1alpha1.VariantAutoscaling, pods []*corev1.Pod
 		of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 		for range 2 {
 			if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
-				found[of], newest[of] = made{template, owned.Newest(byOwner[object.GetUID()])}, object
+				found[of], newest[of] = made{template, owned.Newest(podsOf(object))}, object
 			}
 			above, followed := o.get(of.kind, of.namespace, of.name)
 			if !followed || above == nil || metav1.GetControllerOfNoCopy(above) == nil {
