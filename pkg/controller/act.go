@@ -67,7 +67,8 @@ type outcome struct {
 	unmarked error
 }
 
-// act makes the targets ask for what the plan wants, where the user left that to us.
+// act makes the targets ask for what the plan wants, where the user left that to us, in turns between their
+// namespaces.
 // A target that already asks for it is not written. What went wrong is put into the
 // plan.
 func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation) map[decision.Key]outcome {
@@ -77,6 +78,7 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 			asked = append(asked, p)
 		}
 	})
+	inTurns(asked, func(p *decision.VariantPlan) string { return p.Key.Namespace })
 	maps.DeleteFunc(a.late, func(_ types.UID, l lateWrite) bool { return !plan.Time.Before(l.until) })
 	results := make([]outcome, len(asked))
 	sideBySide(len(asked), func(i int) { results[i] = a.scale(ctx, asked[i], seen.variants[asked[i].Key]) })

@@ -50,10 +50,12 @@ func newStatuses(c client.Client) *statuses {
 	return &statuses{client: c, owed: map[types.UID]*v1alpha1.VariantAutoscalingStatus{}}
 }
 
-// begin has statuses written, those first that are owed. Those before are collected.
+// begin has statuses written, in turns between their namespaces, and within one those first that are owed.
+// Those before are collected.
 func (s *statuses) begin(ctx context.Context, changes []*statusChange) {
 	waits := func(c *statusChange) bool { return s.owed[c.base.UID] == nil }
 	sorted := slices.Concat(only(changes, func(c *statusChange) bool { return !waits(c) }), only(changes, waits))
+	inTurns(sorted, func(c *statusChange) string { return c.base.Namespace })
 	clear(s.owed)
 	writing, cancel := context.WithCancel(ctx)
 	going, stop := context.WithCancel(ctx)

@@ -265,3 +265,31 @@ func TestARoundDoesNotWaitForManyStatuses(t *testing.T) {
 		assert.True(t, last.Actuation.LastScaleTime.Time.Equal(noon), "when it was written, and not when that was shown")
 	})
 }
+
+// Whoever has many objects does not keep others waiting, whether theirs are owed or not.
+func TestStatusesAreWrittenInTurns(t *testing.T) {
+	var order []string
+	var changes []*statusChange
+	server := newStatuses(nil)
+	add := func(namespace string, many int, owed bool) {
+		for i := range many {
+			object := &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(namespace, i), UID: types.UID(fmt.Sprint(namespace, i))}}
+			changes = append(changes, &statusChange{base: object})
+			if owed {
+				server.owed[object.UID] = &object.Status
+			}
+		}
+	}
+	add("a", 2, false)
+	add("a-owed", 3, true)
+	add("z", 1, false)
+	// None is written: the context has ended.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	server.begin(ctx, changes)
+	for _, c := range server.changes {
+		order = append(order, c.base.Name)
+	}
+	server.end()
+	assert.Equal(t, []string{"a-owed0", "a0", "z0", "a-owed1", "a1", "a-owed2"}, order)
+}

@@ -200,7 +200,7 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 	defer cancel()
 	f.looks++
 	slices.SortStableFunc(variants, func(a, b *variant) int { return cmp.Compare(f.last[a.key].tried, f.last[b.key].tried) })
-	inTurns(variants)
+	inTurns(variants, func(v *variant) string { return v.key.Namespace })
 	errs, last := make([]error, len(variants)), make([]liveRead, len(variants))
 	sideBySide(len(variants), func(i int) {
 		v := variants[i]
@@ -222,14 +222,16 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 	}
 }
 
-// inTurns orders variants so that the first of each namespace comes before the second of any.
-func inTurns(variants []*variant) {
-	turn, turns := map[string]int{}, make(map[*variant]int, len(variants))
-	for _, v := range variants {
-		turns[v] = turn[v.key.Namespace]
-		turn[v.key.Namespace]++
+// inTurns orders a list so that the first of each namespace comes before the second of any: whoever has many
+// objects does not keep others waiting.
+func inTurns[T comparable](list []T, namespace func(T) string) {
+	turn, turns := map[string]int{}, make(map[T]int, len(list))
+	for _, one := range list {
+		in := namespace(one)
+		turns[one] = turn[in]
+		turn[in]++
 	}
-	slices.SortStableFunc(variants, func(a, b *variant) int { return cmp.Compare(turns[a], turns[b]) })
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(turns[a], turns[b]) })
 }
 
 // explainLive says what an error of a live read means. One that may pass leaves what
