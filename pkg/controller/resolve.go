@@ -84,7 +84,7 @@ func (v *variant) request(s stock, name inventory.Name) (*placement.Request, err
 	case v.target.template != nil:
 		template := *v.target.template
 		template.Namespace = v.key.Namespace
-		r, err := s.inventory.Request(&template, v.target.revision.Newest(v.pods), name)
+		r, err := s.inventory.Request(&template, v.target.revision.Newest(v.pods), name, v.pods...)
 		if err == nil {
 			r.Shape.Pods = max(1, v.target.podsPerReplica)
 		}

@@ -32,6 +32,8 @@ type Devices struct {
 	// oversold is set where the node offers more than its labels say that it has, times
 	// as often as they say that each is offered: something else shares them.
 	oversold bool
+	// unsaid is set where the labels say nothing of the devices at all.
+	unsaid bool
 	// slice is the name of devices that are part of a slice over several hosts, which
 	// have no Name because they are to be had with those of the other hosts alone.
 	slice Name
@@ -89,7 +91,12 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		d.Why = "no label names the type of its " + string(o.resource) + " yet"
 		if why := o.expects(labels); why != "" {
 			d.Why = why
+			return d
 		}
+		var part Name
+		part.refine(labels, o)
+		most := o.most(labels, part)
+		d.unsaid = part == Name{} && o.spans(labels) == "" && (most == 0 || o.all <= most)
 		return d
 	}
 	best := slices.MinFunc(all, said.compare)

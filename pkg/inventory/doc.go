@@ -21,6 +21,9 @@
 // rank differ, the type is unknown, and no variant counts the node. A slice or a shared
 // device is never counted as a whole device, whatever type a source names.
 //
+// Devices of which no label says anything are of unknown type too, but for the variant
+// whose own pods hold some of them.
+//
 // A node that is part of a slice over several hosts, as TPU topologies have them, is of
 // unknown type: its devices are given out with those of the other hosts alone, and
 // replicas that span nodes are not modelled.

@@ -124,7 +124,7 @@ func (inv *Inventory) yieldedTo(lower *below, shape capacity.Shape, resource cor
 	var list []placement.Yield
 	for i := range lower.nodes {
 		y := &lower.nodes[i]
-		if y.Pods == 0 || inv.Cluster.Nodes[i].Type(shape) != placement.Fits {
+		if y.Pods == 0 || !inv.mayTake(i, shape, resource) {
 			continue
 		}
 		if list == nil {

@@ -21,7 +21,8 @@ import (
 // pods without devices. The template's namespace, if it has one, is where its pods
 // will be. Like is a pod that this template made, as Revision.Newest finds it: the next
 // one will be the same. Without it the template counts, and the bound says that nobody
-// knows what admission adds.
+// knows what admission adds. Own are the variant's pods: where they hold devices of which no
+// label says anything, these count as the wanted ones.
 //
 // It is an error, and the shape unknown, when the model cannot count such pods: the
 // accelerator is unknown or contradicts the resource, devices come by resource
@@ -29,7 +30,7 @@ import (
 // several hosts, a pod asks for several kinds of devices, or no such pod is admitted.
 //
 // What lists the request holds is shared with other requests and must not be changed.
-func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod, wanted Name) (*placement.Request, error) {
+func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod, wanted Name, own ...*corev1.Pod) (*placement.Request, error) {
 	if template == nil {
 		return nil, fmt.Errorf("reading the pod template: %w", placement.ErrShapeUnknown)
 	}
@@ -49,7 +50,11 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 	if err != nil {
 		return nil, err
 	}
-	if err := inv.unserved(wanted, takes.Resource, shape); err != nil {
+	var shown []bool
+	if shape.Devices > 0 {
+		shown = inv.own(own, takes.Resource)
+	}
+	if err := inv.unserved(wanted, takes.Resource, shape); err != nil && shown == nil {
 		return nil, err
 	}
 	if err := inv.spanning(&pod.Spec, wanted, takes, shape); err != nil {
@@ -83,6 +88,7 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod
 		Charges: charges,
 		Bound:   strings.Join(bounds, ", "),
 		Refused: refused,
+		Own:     shown,
 		Yields:  yields,
 	}, nil
 }
@@ -163,7 +169,7 @@ func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1
 	free := pod.Spec.NodeName == "" && len(pod.Spec.NodeSelector) == 0 && requiredNodeAffinity(&pod.Spec) == nil
 	inv.answers = inv.answers[:0]
 	check := func(i int) {
-		if inv.Cluster.Nodes[i].Type(shape) != placement.Fits {
+		if !inv.mayTake(i, shape, resource) {
 			return
 		}
 		c, why := inv.Carried[i], ""
@@ -181,6 +187,11 @@ func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1
 		for _, i := range inv.ofType[shape.Accelerator] {
 			check(i)
 		}
+		for _, i := range inv.ofType[""] {
+			if inv.Carried[i].OfWhichNothingIsSaid(resource) {
+				check(i)
+			}
+		}
 	} else {
 		for i := range inv.Nodes {
 			check(i)
@@ -190,6 +201,14 @@ func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1
 		return nil
 	}
 	return inv.keep(inv.answers)
+}
+
+// mayTake reports whether the node takes pods and has devices of the type, or some of which
+// nothing is said, which are those of the variants that hold some of them.
+func (inv *Inventory) mayTake(i int, shape capacity.Shape, resource corev1.ResourceName) bool {
+	n := &inv.Cluster.Nodes[i]
+	return n.Type(shape) == placement.Fits ||
+		shape.Devices > 0 && n.Out == "" && inv.Carried[i].OfWhichNothingIsSaid(resource)
 }
 
 // answer is why a node refuses a pod.

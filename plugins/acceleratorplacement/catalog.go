@@ -179,20 +179,30 @@ const maxRemembered = 256
 // candidates are the names of the nodes that have devices which would do, free or
 // not. The framework copies the set before it changes it.
 func (s *snapshot) candidates(w *preFilterState) sets.Set[string] {
+	if w.own != nil {
+		// The nodes of one variant are not those of another.
+		return s.choices(w)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := w.key()
 	if found, ok := s.names[key]; ok {
 		return found
 	}
+	found := s.choices(w)
+	if len(s.names) < maxRemembered {
+		s.names[key] = found
+	}
+	return found
+}
+
+// choices is candidates, looked for.
+func (s *snapshot) choices(w *preFilterState) sets.Set[string] {
 	found := sets.New[string]()
 	for _, what := range s.what {
 		if _, _, ok := w.choose(what); ok {
 			found.Insert(what.node.Name)
 		}
-	}
-	if len(s.names) < maxRemembered {
-		s.names[key] = found
 	}
 	return found
 }

@@ -101,6 +101,9 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 	nodesNow := p.catalog.snapshotOf(p.names, nodes)
 	p.prices.refresh(nodesNow)
 	w.table = p.prices.table.Load()
+	if w.variant != nil && !w.any() {
+		w.own = p.ownOf(w.variant, w.resource, nodesNow)
+	}
 	state.Write(Name, w)
 	c.asks = w
 	return &fwk.PreFilterResult{NodeNames: nodesNow.candidates(w)}, nil

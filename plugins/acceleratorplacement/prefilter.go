@@ -21,10 +21,6 @@ import (
 // owners come by different watches, and the pod's can be faster.
 const ownerGrace = 10 * time.Second
 
-// noneOfThem stands for devices of which nothing says what they are, for pods that
-// take any.
-const noneOfThem capacity.Accelerator = "unnamed"
-
 // preFilterState is what one pod with devices wants of a node. It never changes once made.
 type preFilterState struct {
 	pod      *corev1.Pod
@@ -37,6 +33,9 @@ type preFilterState struct {
 	stale bool
 	// devices are those that would do, in the pod's order; none means that any would.
 	devices []capacity.Device
+	// own are the nodes, by name, on which pods of the variant hold devices of which no
+	// label says anything: there they are what the variant says. Nil is none.
+	own map[string]bool
 	// spans is set when the pod is a part of what spans several hosts. No type is known
 	// of their devices, of which the pod accepts any: its own selectors say which.
 	spans bool
@@ -92,6 +91,10 @@ func (w *preFilterState) choose(what *carried) (pool, order int, ok bool) {
 	}
 	if w.spans {
 		pool = what.spanning(w.resource)
+		return pool, 0, pool >= 0
+	}
+	if w.own[what.node.Name] {
+		pool = what.under(w.resource)
 		return pool, 0, pool >= 0
 	}
 	return -1, 0, false

@@ -22,14 +22,14 @@ import (
 // is not seen may use every node. One that cannot be counted has none, and so has one
 // without devices.
 func (p *Plugin) slots(inv *inventory.Inventory, pods []*corev1.Pod, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) map[capacity.Shape]int {
-	made, found := p.owners.made(variants, pods), map[capacity.Shape]int{}
+	made, own, found := p.owners.made(variants, pods), p.showing(inv, pods), map[capacity.Shape]int{}
 	for _, v := range variants {
 		shape, ok := shapeSaid(p.names, v)
 		shape.Pods = 1
 		if !ok || !slices.Contains(shapes, shape) {
 			continue
 		}
-		request, err := made[targetOf(v)].request(inv, v.Namespace, shape)
+		request, err := made[targetOf(v)].request(inv, v.Namespace, shape, own[v])
 		if err != nil || request.Shape.Devices == 0 {
 			continue
 		}
@@ -47,7 +47,7 @@ type made struct {
 }
 
 // request is what one such pod asks for, of devices as the shape says.
-func (m made) request(inv *inventory.Inventory, namespace string, shape capacity.Shape) (*placement.Request, error) {
+func (m made) request(inv *inventory.Inventory, namespace string, shape capacity.Shape, own []*corev1.Pod) (*placement.Request, error) {
 	if m.template == nil {
 		return &placement.Request{Shape: shape}, nil
 	}
@@ -55,7 +55,7 @@ func (m made) request(inv *inventory.Inventory, namespace string, shape capacity
 	name.MemoryGiB, name.Form = shape.MemoryGiB, shape.Form
 	template := *m.template
 	template.Namespace = namespace
-	return inv.Request(&template, m.like, name)
+	return inv.Request(&template, m.like, name, own...)
 }
 
 // made are the pod templates of what the variants scale, as far as the caches hold them:

@@ -59,7 +59,7 @@ func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.
 	case !w.any():
 		v.shape = w.of(w.devices[order])
 	default:
-		v.shape = w.of(capacity.Device{Accelerator: noneOfThem})
+		v.shape = w.of(capacity.Device{Accelerator: placement.Unnamed})
 	}
 	return v
 }
@@ -89,11 +89,11 @@ func named(n *placement.Node, device capacity.Device, pool int) capacity.Device 
 		return device
 	}
 	if pool == 0 {
-		n.Accelerator = noneOfThem
+		n.Accelerator = placement.Unnamed
 	} else {
-		n.Beside[pool-1].Device.Accelerator = noneOfThem
+		n.Beside[pool-1].Device.Accelerator = placement.Unnamed
 	}
-	device.Accelerator = noneOfThem
+	device.Accelerator = placement.Unnamed
 	return device
 }
 
@@ -165,6 +165,8 @@ func (w *preFilterState) verdictOn(n *placement.Node, what *carried, shape capac
 		pool = what.under(w.resource)
 	} else if pool < 0 && w.spans {
 		pool = what.spanning(w.resource)
+	} else if pool < 0 && w.own[what.node.Name] {
+		pool = what.under(w.resource)
 	}
 	if pool >= 0 && (w.any() || what.devices[pool].Accelerator == "") {
 		called(n, pool, shape)

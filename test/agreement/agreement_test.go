@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -68,6 +70,7 @@ func TestTheSchedulerPlacesWhatTheInventoryCounts(t *testing.T) {
 	assert.Greater(t, sum.Tolerated, *clusters/120, "some replicas should need a toleration that admission adds")
 	assert.Greater(t, sum.Classed, *clusters/10, "some should be placed as their runtime class says")
 	assert.Greater(t, sum.InSets, *clusters/4, "some should be those of StatefulSets")
+	assert.Greater(t, sum.Own, *clusters/200, "some should go to devices without labels that their variant holds")
 	assert.Greater(t, sum.Apart, *clusters/20, "some templates should fit elsewhere for the one thing in which they differ from another of the same inventory")
 }
 
@@ -87,6 +90,9 @@ type tally struct {
 	// Tolerated replicas went to a node whose taints only admission made them tolerate, Classed
 	// ones are what their runtime class made of them, and InSets are of a StatefulSet.
 	Tolerated, Classed, InSets int
+	// Settled are pods that were on nodes of which no label says what their devices are, and
+	// Own the replicas that followed them there.
+	Settled, Own int
 	// Apart are templates of which another number fits than of the one from which they differ
 	// in a single thing.
 	Apart int
@@ -108,6 +114,8 @@ func (a *tally) add(b tally) {
 	a.Tolerated += b.Tolerated
 	a.Classed += b.Classed
 	a.InSets += b.InSets
+	a.Settled += b.Settled
+	a.Own += b.Own
 	a.Apart += b.Apart
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
@@ -268,6 +276,52 @@ func (g *game) like(one *turn) *corev1.Pod {
 	return one.last
 }
 
+// own are the pods of the turn's variant.
+func (g *game) own(one *turn) []*corev1.Pod {
+	if one.accepts != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(g.cachedPods), func(pod *corev1.Pod) bool {
+		return metav1.GetControllerOf(pod) == nil || pod.Labels["variant"] != one.variant.name
+	})
+}
+
+// settle puts a pod of the variant on a node of which no label says what its devices are, as
+// another scheduler may have done. Chances are drawn beside those of the rest.
+func (g *game) settle(t *testing.T, one *turn) {
+	t.Helper()
+	if one.accepts != nil || !one.devices || len(one.bounds) > 0 || asksFor(one.template, link) {
+		return
+	}
+	rng := rand.New(rand.NewPCG(seed+2, uint64(g.number)))
+	for _, n := range g.nodes {
+		offered := n.Status.Allocatable[one.variant.resource]
+		if len(n.Labels) > unlabelled || offered.Sign() <= 0 || rng.IntN(2) == 0 {
+			continue
+		}
+		g.serial++
+		pod := g.admit(t, one.pod(g.serial))
+		if !g.charge(t, pod) {
+			continue
+		}
+		pod.Spec.NodeName, pod.Status.Phase = n.Name, corev1.PodRunning
+		require.NoError(t, g.Cache.AddPod(klog.Background(), pod))
+		g.pods = append(g.pods, pod)
+		g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, pod.DeepCopy()))
+		g.tally.Settled++
+	}
+}
+
+// unlabelled is how many labels a node has that say nothing of its devices.
+const unlabelled = 4
+
+func asksFor(template *corev1.PodTemplateSpec, resource corev1.ResourceName) bool {
+	return slices.ContainsFunc(template.Spec.Containers, func(c corev1.Container) bool {
+		_, asks := c.Resources.Requests[resource]
+		return asks
+	})
+}
+
 // begin resolves a demand as the autoscaler does.
 func (g *game) begin(t *testing.T, d demand) *turn {
 	t.Helper()
@@ -285,6 +339,7 @@ func (g *game) begin(t *testing.T, d demand) *turn {
 		g.serial++
 		one.last = kept(t, g.keep.pod, g.admit(t, one.pod(g.serial)))
 	}
+	g.settle(t, one)
 	if one.names = g.served(t, one); len(one.names) == 0 {
 		g.serial++
 		_, _, rejected := g.place(t, g.admit(t, one.pod(g.serial)))
@@ -306,7 +361,7 @@ func (g *game) served(t *testing.T, turn *turn) []inventory.Name {
 	t.Helper()
 	known := g.names.Read(g.objects())
 	return slices.DeleteFunc(turn.names, func(name inventory.Name) bool {
-		_, err := known.Request(turn.template, g.like(turn), name)
+		_, err := known.Request(turn.template, g.like(turn), name, g.own(turn)...)
 		return errors.Is(err, inventory.ErrClaims)
 	})
 }
@@ -326,12 +381,12 @@ func (g *game) count(t *testing.T, turn *turn, about string) counted {
 	for _, other := range g.open {
 		// One inventory answers for all: what it remembers of one must not be told of another.
 		for _, name := range other.names {
-			_, err := c.inventory.Request(other.template, g.like(other), name)
+			_, err := c.inventory.Request(other.template, g.like(other), name, g.own(other)...)
 			require.NoError(t, err, about)
 		}
 	}
 	for _, name := range turn.names {
-		request, err := c.inventory.Request(turn.template, g.like(turn), name)
+		request, err := c.inventory.Request(turn.template, g.like(turn), name, g.own(turn)...)
 		require.NoError(t, err, about)
 		slots, err := c.inventory.Cluster.Slots(request)
 		require.NoError(t, err, about)
@@ -486,6 +541,9 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	g.cachedPods = append(g.cachedPods, turn.last)
 	turn.replicas++
 	g.tally.placed(turn, pod, before.inventory.Nodes[i])
+	if own := before.requests[taken].Own; own != nil && own[i] {
+		g.tally.Own++
+	}
 	if turn.accepts == nil && exact && (!preempted || len(before.requests[0].Charges) == 0) {
 		after := g.count(t, turn, about)
 		require.Equal(t, before.slots[0]-1, after.slots[0], "%s: one slot is taken", about)
@@ -582,7 +640,8 @@ func (g *game) compareVerdicts(t *testing.T, turn *turn, c *counted, pod *corev1
 	for _, info := range infos {
 		name := info.Node().Name
 		i := slices.IndexFunc(c.inventory.Nodes, func(n *corev1.Node) bool { return n.Name == name })
-		want := c.inventory.Cluster.Nodes[i].Verdict(request.Shape)
+		admitted := placement.Request{Shape: request.Shape, Own: request.Own}
+		want := c.inventory.Cluster.Verdict(&admitted, i)
 		verdict := placement.Fits.String()
 		if own := g.plugin.Filter(ctx, state, pod, info); !own.IsSuccess() {
 			verdict = own.Message()

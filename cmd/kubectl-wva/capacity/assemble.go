@@ -84,7 +84,7 @@ func (a *assembly) addVariant(v *variant) {
 		Target: v.target.kind + "/" + spec.ScaleTargetRef.Name,
 	}
 	pods, nodes := a.addPods(v, &out)
-	request, err := a.request(v, nodes, v.target.revision.Newest(pods))
+	request, err := a.request(v, nodes, pods)
 	if err == nil {
 		err = request.Countable()
 	}
@@ -131,10 +131,9 @@ func (a *assembly) addPods(v *variant, out *report.VariantCapacity) (pods []*cor
 	return pods, nodes
 }
 
-// request is what one replica asks for, where its pods are on these nodes and like is one
-// of the present template. Of a kind whose pod template is not known, the object may say
+// request is what one replica asks for, where its pods are on these nodes. Of a kind whose pod template is not known, the object may say
 // it.
-func (a *assembly) request(v *variant, nodes []*corev1.Node, like *corev1.Pod) (*placement.Request, error) {
+func (a *assembly) request(v *variant, nodes []*corev1.Node, pods []*corev1.Pod) (*placement.Request, error) {
 	spec := &v.object.Spec
 	if v.target.problem != "" {
 		return nil, fmt.Errorf("%s", v.target.problem)
@@ -149,7 +148,7 @@ func (a *assembly) request(v *variant, nodes []*corev1.Node, like *corev1.Pod) (
 			template = *a.sending.Template(&template, name, source)
 		}
 		template.Namespace = v.object.Namespace
-		r, err := a.inventory.Request(&template, like, name)
+		r, err := a.inventory.Request(&template, v.target.revision.Newest(pods), name, pods...)
 		if err == nil {
 			r.Shape.Pods = max(1, v.target.podsPerReplica)
 		}

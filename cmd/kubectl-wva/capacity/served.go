@@ -100,7 +100,7 @@ func (f *facts) served() *Served {
 		v := &f.variants[i]
 		out := ServedVariant{Object: v.object, Template: v.target.template}
 		pods, nodes := all.podsOf(v)
-		request, err := without.request(v, nodes, v.target.revision.Newest(pods))
+		request, err := without.request(v, nodes, pods)
 		if err == nil {
 			err = request.Countable()
 		}

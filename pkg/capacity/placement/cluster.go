@@ -78,6 +78,9 @@ type Request struct {
 	// there (a taint, a node selector, node affinity), by the index of the node;
 	// empty means that they may. A nil slice means that every node admits them.
 	Refused []string
+	// Own says, by the index of the node, on which nodes devices of which nothing says what
+	// they are count as those of the shape, for this request alone. A nil slice means none.
+	Own []bool
 	// Yields is what pods of lower priority hold of each node, by its index, which
 	// preemption would free for this request. A nil slice means that none do.
 	Yields []Yield
@@ -108,6 +111,7 @@ type Identity struct {
 	shape   capacity.Shape
 	nodes   int
 	refused *string
+	own     *bool
 	yields  *Yield
 	other   *Amount
 }
@@ -116,8 +120,8 @@ type Identity struct {
 // same of them.
 func (r *Request) Identity() Identity {
 	return Identity{
-		shape: r.Shape, nodes: max(len(r.Refused), len(r.Yields)),
-		refused: first(r.Refused), yields: first(r.Yields), other: first(r.Other),
+		shape: r.Shape, nodes: max(len(r.Refused), len(r.Own), len(r.Yields)),
+		refused: first(r.Refused), own: first(r.Own), yields: first(r.Yields), other: first(r.Other),
 	}
 }
 
@@ -181,6 +185,19 @@ func (r *Request) refused(node int) string {
 		return ""
 	}
 	return r.Refused[node]
+}
+
+// Unnamed is the accelerator of shapes that mean devices of which nothing says what they are:
+// those of a node that is called so, or else has devices of no known type.
+const Unnamed capacity.Accelerator = "unnamed"
+
+// on is the shape of the request as the node of that index has it.
+func (r *Request) on(node int) capacity.Shape {
+	s := r.Shape
+	if node < len(r.Own) && r.Own[node] {
+		s.Accelerator, s.MemoryGiB, s.Form = Unnamed, 0, ""
+	}
+	return s
 }
 
 // yield is what preemption would free of a node for the request.

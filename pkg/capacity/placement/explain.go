@@ -26,13 +26,14 @@ type Explanation struct {
 }
 
 // Count adds one node with its verdict.
-func (e *Explanation) Count(n *Node, v Verdict) { e.count(n, v, 0) }
+func (e *Explanation) Count(n *Node, v Verdict) { e.count(n, e.Shape, v, 0) }
 
-// count is Count where so many devices would be yielded.
-func (e *Explanation) count(n *Node, v Verdict, yielded int) {
+// count is Count for a shape that means other devices on that node, and where so many
+// devices would be yielded.
+func (e *Explanation) count(n *Node, s capacity.Shape, v Verdict, yielded int) {
 	e.Nodes[v]++
 	if v == TooFewFree {
-		if p, ok := n.Pool(e.Shape); ok {
+		if p, ok := n.Pool(s); ok {
 			e.LargestHole = max(e.LargestHole, with(p.Free, yielded, p.Allocatable))
 		}
 	}
@@ -58,7 +59,7 @@ func (c *Cluster) allowing(e Explanation, r *Request) Explanation {
 func (c *Cluster) explainNodes(r *Request) Explanation {
 	e := Explanation{Shape: r.Shape, Other: r.Other}
 	for i := range c.Nodes {
-		e.count(&c.Nodes[i], c.Verdict(r, i), r.yield(i).Devices)
+		e.count(&c.Nodes[i], r.on(i), c.Verdict(r, i), r.yield(i).Devices)
 	}
 	return e
 }

@@ -238,7 +238,7 @@ func (m *mover) home(replica, from int, moved []Move) int {
 		if !m.trial.vacant(k.r, other.To) {
 			continue
 		}
-		h := home{other.To, m.trial.Table.Score(&m.trial.Nodes[other.To], k.r.Shape, 0, 0)}
+		h := home{other.To, m.trial.Table.Score(&m.trial.Nodes[other.To], k.r.on(other.To), 0, 0)}
 		if best.node < 0 || h.before(best) {
 			best = h
 		}
@@ -258,7 +258,7 @@ func (m *mover) homes(r *Request) []home {
 		if !m.trial.vacant(r, i) {
 			continue
 		}
-		h := home{i, m.trial.Table.Score(&m.trial.Nodes[i], r.Shape, 0, 0)}
+		h := home{i, m.trial.Table.Score(&m.trial.Nodes[i], r.on(i), 0, 0)}
 		at, _ := slices.BinarySearchFunc(best, h, func(b, h home) int {
 			if b.before(h) {
 				return -1

@@ -57,6 +57,19 @@ func (n *Node) poolOf(s *capacity.Shape) int {
 			return i + 1
 		}
 	}
+	if s.Accelerator == Unnamed {
+		return n.unnamed()
+	}
+	return noPool
+}
+
+// unnamed is the index of the first pool of which nothing says what its devices are, or noPool.
+func (n *Node) unnamed() int {
+	for i := range n.pools() {
+		if p := n.pool(i); p.Device.Accelerator == "" && p.Allocatable > 0 {
+			return i
+		}
+	}
 	return noPool
 }
 

@@ -119,8 +119,40 @@ func BenchmarkVerdict(b *testing.B) {
 func TestThePoolThatAReplicaHolds(t *testing.T) {
 	n := gpuNode("a", "H100", 8, 8)
 	n.Beside = []Pool{{Device: capacity.Device{Accelerator: "H100-MIG-1g"}, Allocatable: 7, Free: 7}}
+	c := &Cluster{Nodes: []Node{n}}
 	for want, r := range map[int]*Request{0: gpus(1, "H100"), 1: gpus(1, "H100-MIG-1g"), noPool: {Shape: capacity.Shape{MilliCPU: 1}}} {
-		assert.Equal(t, want, n.holding(r), "%s", r.Shape)
+		assert.Equal(t, want, c.holding(r, 0), "%s", r.Shape)
 	}
-	assert.Zero(t, n.holding(gpus(1, "A100")), "a further type that it accepts")
+	assert.Zero(t, c.holding(gpus(1, "A100"), 0), "a further type that it accepts")
+}
+
+// Devices of which nothing says what they are count for the request that has them as its
+// own, in every way that others do, and for nobody else.
+func TestDevicesThatAreOfOneRequestAlone(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "", 8, 5), gpuNode("b", "", 8, 8), gpuNode("c", "H100", 8, 2)}}
+	own, other := gpus(2, "H100"), gpus(2, "H100")
+	own.Own = []bool{true, false, false}
+	assert.NotEqual(t, own.Identity(), other.Identity())
+	for r, want := range map[*Request]int{own: 3, other: 1} {
+		slots, err := c.Slots(r)
+		require.NoError(t, err)
+		assert.Equal(t, want, slots)
+		trial, err := NewTrial(c.Clone()).Slots(r)
+		require.NoError(t, err)
+		assert.Equal(t, want, trial)
+	}
+	assert.Equal(t, 5, c.LargestHole(own))
+	assert.Equal(t, 2, c.LargestHole(other))
+	assert.Equal(t, AcceleratorUnknown, c.Verdict(own, 1))
+	assert.Equal(t, AcceleratorUnknown, c.Verdict(other, 0))
+
+	for range 3 {
+		_, ok := c.Place(own)
+		require.True(t, ok)
+	}
+	assert.Equal(t, []int{1, 8, 0}, []int{c.Nodes[0].Free.Devices, c.Nodes[1].Free.Devices, c.Nodes[2].Free.Devices})
+	assert.Equal(t, "wants 2xH100: 2 H100 nodes have fewer than 2 free (largest hole 1), 1 has no product label", c.Explain(own).String())
+	assert.Equal(t, []int{0}, c.Victims(own, []Replica{{Name: "x", Node: 0, State: Ready}}, 1))
+	c.Remove(own, 0)
+	assert.Equal(t, 3, c.Nodes[0].Free.Devices)
 }

@@ -75,7 +75,8 @@ func (c *Cluster) slotsOn(r *Request, node int) int {
 	if r.refused(node) != "" {
 		return 0
 	}
-	return c.Nodes[node].slots(&r.Shape, r.Other, r.yield(node))
+	s := r.on(node)
+	return c.Nodes[node].slots(&s, r.Other, r.yield(node))
 }
 
 // Slots is how many more replicas of the request fit now and quotas allow, if nothing
@@ -102,7 +103,8 @@ func (c *Cluster) LargestHole(r *Request) int {
 	}
 	hole := 0
 	for i := range c.Nodes {
-		v, pool := c.Nodes[i].typed(&r.Shape)
+		s := r.on(i)
+		v, pool := c.Nodes[i].typed(&s)
 		if v == Fits && pool != noPool && r.refused(i) == "" {
 			hole = max(hole, with(c.Nodes[i].free(pool), r.yield(i).Devices, c.Nodes[i].pool(pool).Allocatable))
 		}
@@ -150,7 +152,7 @@ func (c *Cluster) score(r *Request, node int) int64 {
 	if r.Yields != nil && !c.vacant(r, node) {
 		order = 1
 	}
-	return c.Table.Score(n, r.Shape, order, 0)
+	return c.Table.Score(n, r.on(node), order, 0)
 }
 
 // Put has the node of that index hold one replica of the request, whether it fits or
@@ -164,7 +166,7 @@ func (c *Cluster) Remove(r *Request, node int) { c.put(r, node, -1) }
 // put has the node hold that many more replicas of the request, whether they fit or
 // not.
 func (c *Cluster) put(r *Request, node, count int) {
-	n := &c.Nodes[node]
-	n.change(r, n.poolOf(&r.Shape), -count)
+	n, s := &c.Nodes[node], r.on(node)
+	n.change(r, n.poolOf(&s), -count)
 	c.Charge(r, count)
 }

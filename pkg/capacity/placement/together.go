@@ -72,7 +72,7 @@ func (t *exchange) choose(l *Leaving) []int {
 	victims := t.c.Victims(l.Request, l.Replicas, l.Count)
 	for _, i := range victims {
 		if node := l.Replicas[i].Node; node >= 0 && node < len(t.c.Nodes) {
-			t.c.Nodes[node].release(l.Request, 1)
+			t.c.release(l.Request, node, 1)
 		}
 	}
 	return victims
@@ -172,22 +172,23 @@ func (t *exchange) next(node int) (best swap, ok bool) {
 
 func (p *party) swap(more, few int) {
 	p.goes[more]++
-	p.c.Nodes[more].release(p.r, 1)
+	p.c.release(p.r, more, 1)
 	p.goes[few]--
-	p.c.Nodes[few].release(p.r, -1)
+	p.c.release(p.r, few, -1)
 }
 
 // gain is what the room of a node gains when so many more replicas of it go.
 func (p *party) gain(node, more int) int64 {
 	n := &p.c.Nodes[node]
-	pool := n.holding(p.r)
+	pool := p.c.holding(p.r, node)
 	return capacity.Minus(p.worth(n, pool, more), p.worth(n, pool, 0))
 }
 
 // holding is the pool with the devices of a request's replica that the node holds.
-func (n *Node) holding(r *Request) int {
-	pool := n.poolOf(&r.Shape)
-	if pool == noPool && r.Shape.Devices > 0 {
+func (c *Cluster) holding(r *Request, node int) int {
+	s := r.on(node)
+	pool := c.Nodes[node].poolOf(&s)
+	if pool == noPool && s.Devices > 0 {
 		// Replicas may accept further types: these hold the devices that are there.
 		pool = 0
 	}
@@ -195,4 +196,6 @@ func (n *Node) holding(r *Request) int {
 }
 
 // release takes replicas of the request off the node that holds them.
-func (n *Node) release(r *Request, count int) { n.change(r, n.holding(r), count) }
+func (c *Cluster) release(r *Request, node, count int) {
+	c.Nodes[node].change(r, c.holding(r, node), count)
+}

@@ -136,7 +136,7 @@ func randomLeaving(rng *rand.Rand, c *Cluster) []Leaving {
 
 func leave(c *Cluster, l *Leaving, victims []int) {
 	for _, i := range victims {
-		c.Nodes[l.Replicas[i].Node].release(l.Request, 1)
+		c.release(l.Request, l.Replicas[i].Node, 1)
 	}
 }
 

@@ -149,15 +149,15 @@ func (c *Cluster) Verdict(r *Request, node int) Verdict { return c.verdict(r, no
 func (c *Cluster) vacant(r *Request, node int) bool { return c.verdict(r, node, &none) == Fits }
 
 func (c *Cluster) verdict(r *Request, node int, y *Yield) Verdict {
-	n := &c.Nodes[node]
-	v, pool := n.typed(&r.Shape)
+	n, s := &c.Nodes[node], r.on(node)
+	v, pool := n.typed(&s)
 	if v != Fits {
 		return v
 	}
 	if r.refused(node) != "" {
 		return Refused
 	}
-	return n.room(&r.Shape, pool, r.Other, y)
+	return n.room(&s, pool, r.Other, y)
 }
 
 // Fits reports whether one more replica fits on the node of that index. It is

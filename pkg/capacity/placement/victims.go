@@ -189,7 +189,7 @@ func (v *choice) byNode(candidates []int) (nodes []int, on map[int][]int) {
 // gains is what removing the first k of the node's candidates brings, by k.
 func (v *choice) gains(node int, candidates []int, most int) []gain {
 	n := &v.c.Nodes[node]
-	pool := n.holding(v.r)
+	pool := v.c.holding(v.r, node)
 	gone := v.gone[node]
 	before := v.worth(n, pool, gone)
 	gains := make([]gain, 1, len(candidates)+1)
