@@ -12,13 +12,14 @@ import (
 // so a count of them is an upper bound.
 
 // fraction matches what follows the domain in the resources that count memory, cores or
-// shares of devices, or devices that are offered several times. They are many, and new ones
+// shares of devices, devices that are offered several times, or who goes first on a shared
+// one. They are many, and new ones
 // come: so they are told by their words. The table in fraction_test.go has the published
 // ones, with version and place.
 var fraction = regexp.MustCompile(`(?i)` +
 	`(?:mem|memory|cores?|percent(?:age)?|ratio|tiles|tflops)(?:[^a-z]|$)` +
 	`|(?:^|[^a-z])[vqscd]?gpu-?num(?:ber)?$|dcunum$|gpu-[0-9]+gi?b$|gpu\.shared$` +
-	`|[vqsc]gpu|v(?:mlu|xpu|npu|cuda|dcu)|smlu|drs-gcu`)
+	`|[vqsc]gpu|v(?:mlu|xpu|npu|cuda|dcu)|smlu|drs-gcu|^priority$`)
 
 // percentOfDevice counts hundredths of devices, whatever its name says: Koordinator v1.8.0,
 // apis/extension/device_share.go.

@@ -18,7 +18,7 @@ var publishedFractions = []struct {
 	resources []corev1.ResourceName
 }{
 	{"HAMi v2.10.0, charts/hami/values.yaml and templates/scheduler/device-configmap.yaml", []corev1.ResourceName{
-		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
+		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", "nvidia.com/priority",
 		"cambricon.com/vmlu", "cambricon.com/mlu.smlu.vmemory", "cambricon.com/mlu.smlu.vcore",
 		"hygon.com/dcunum", "hygon.com/dcumem", "hygon.com/dcucores",
 		"metax-tech.com/sgpu", "metax-tech.com/vcore", "metax-tech.com/vmemory",
@@ -318,6 +318,7 @@ func TestWhatADevicePluginOffersOfANode(t *testing.T) {
 		"shares of a name of their own":    {with(a100, "nvidia.com/gpu.replicas", "10", "nvidia.com/gpu.sharing-strategy", "time-slicing"), []string{"nvidia.com/gpu.shared", "80"}, []string{"nvidia.com/gpu.shared", "1"}, "A100", 80, ""},
 		"a device is not its partitions":   {with(mi300x, "amd.com/gpu.compute-memory-partition", "cpx_nps4"), []string{"amd.com/gpu", "64"}, []string{"amd.com/gpu", "1"}, "MI300X", 0, ""},
 		"a partition that is a device":     {with(mi300x, "amd.com/gpu.compute-memory-partition", "spx_nps1"), []string{"amd.com/gpu", "8"}, []string{"amd.com/gpu", "8"}, "MI300X", 1, ""},
+		"HAMi's priority":                  {a100, []string{"nvidia.com/gpu", "80"}, []string{"nvidia.com/gpu", "1", "nvidia.com/priority", "1"}, "A100", 80, "nvidia.com/priority (no node offers it)"},
 		"HAMi's share in percent":          {a100, []string{"nvidia.com/gpu", "80"}, []string{"nvidia.com/gpu", "1", "nvidia.com/gpumem-percentage", "50"}, "A100", 80, "nvidia.com/gpumem-percentage (no node offers it)"},
 		"Volcano's shares alone":           {a100, []string{"volcano.sh/vgpu-number", "80", "volcano.sh/vgpu-memory", "327680"}, []string{"volcano.sh/vgpu-number", "1", "volcano.sh/vgpu-memory", "20480"}, "A100", 16, "volcano.sh/vgpu-memory (parts of devices)"},
 		"Intel's shared devices":           {map[string]string{"gpu.intel.com/product": "Max_1550", "gpu.intel.com/device.count": "2"}, []string{"gpu.intel.com/i915", "20"}, []string{"gpu.intel.com/i915", "1"}, "Max_1550", 20, "gpu.intel.com/i915 (offered more often than there are devices)"},
