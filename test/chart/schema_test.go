@@ -86,7 +86,7 @@ func (e *edition) read(t *testing.T) (map[schema.GroupVersionKind]*jsonschema.Sc
 	places := map[schema.GroupVersionKind]string{}
 	definitions := map[string]any{}
 	for name, definition := range swagger.Definitions {
-		close(definition)
+		restrict(definition)
 		definitions[name] = definition
 		kinds, _ := definition["x-kubernetes-group-version-kind"].([]any)
 		// Definitions of several kinds, such as DeleteOptions, are not of objects.
@@ -100,7 +100,7 @@ func (e *edition) read(t *testing.T) (map[schema.GroupVersionKind]*jsonschema.Sc
 	}
 	for kind, own := range kindsOfOurs(t) {
 		place := strings.ToLower(kind.Kind) + "." + kind.Version + ".json"
-		close(own)
+		restrict(own)
 		if err := c.AddResource(place, own); err != nil {
 			return nil, err
 		}
@@ -142,9 +142,9 @@ func kindsOfOurs(t *testing.T) map[schema.GroupVersionKind]map[string]any {
 	return found
 }
 
-// close has a schema and all within it refuse fields that it does not name, and puts into
+// restrict has a schema and all within it refuse fields that it does not name, and puts into
 // words of JSON Schema what only Kubernetes' own say: numbers where a text or a number may be.
-func close(s map[string]any) {
+func restrict(s map[string]any) {
 	if s["format"] == "int-or-string" || s["x-kubernetes-int-or-string"] == true {
 		s["type"] = []any{"string", "integer"}
 		delete(s, "format")
@@ -154,11 +154,11 @@ func close(s map[string]any) {
 		s["additionalProperties"] = false
 	}
 	for _, field := range fields {
-		close(field.(map[string]any))
+		restrict(field.(map[string]any))
 	}
 	for _, within := range []string{"additionalProperties", "items"} {
 		if inner, ok := s[within].(map[string]any); ok {
-			close(inner)
+			restrict(inner)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (e *edition) accepts(t *testing.T, object *unstructured.Unstructured) error
 		if slices.Contains(foreign, kindOf(object)) {
 			return nil
 		}
-		return fmt.Errorf("Kubernetes %s does not know the kind %s", e.version, kindOf(object))
+		return fmt.Errorf("the kind %s is unknown to Kubernetes %s", kindOf(object), e.version)
 	}
 	return wanted.Validate(object.Object)
 }
@@ -234,7 +234,7 @@ func TestTheOldestAndTheNewestKubernetesTakeAllThatTheChartGives(t *testing.T) {
 // fields or kinds that came after the oldest one; the documentation names them.
 func TestTheOldestAndTheNewestKubernetesTakeTheManifests(t *testing.T) {
 	later := map[string]string{
-		"rbac/victims-policy.yaml": "does not know the kind admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
+		"rbac/victims-policy.yaml": "the kind admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
 		"hpa/hpa.yaml":             "'tolerance' not allowed",
 		"llamastack/crd.yaml":      "'selectableFields' not allowed",
 	}
@@ -285,10 +285,10 @@ func TestTheSchemasRefuseWhatAnAPIServerRefuses(t *testing.T) {
 		"a good variant":                   {text: fmt.Sprintf(variant, `, acceleratorCount: 1`)},
 		"a misspelled field of a variant":  {fmt.Sprintf(variant, `, accelaratorCount: 1`), "'accelaratorCount' not allowed", both},
 		"a text for the variant's devices": {fmt.Sprintf(variant, `, acceleratorCount: "1"`), "got string, want integer", both},
-		"a kind that came later":           {policy, "does not know the kind", both[:1]},
-		"a kind that is gone":              {budget, "does not know the kind", both},
+		"a kind that came later":           {policy, "is unknown to Kubernetes", both[:1]},
+		"a kind that is gone":              {budget, "is unknown to Kubernetes", both},
 		"a kind of another project":        {text: `{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: a}, spec: {any: thing}}`},
-		"a kind that nobody knows":         {`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitors}`, "does not know the kind", both},
+		"a kind that nobody knows":         {`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitors}`, "is unknown to Kubernetes", both},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
