@@ -245,14 +245,16 @@ func groupsOf(seen map[string]seenPace, at time.Time, window, lookback time.Dura
 	return append([]group{usual}, others...)
 }
 
-// group is how one that is scraped like this is read.
+// group is how one that is scraped like this is read. Where the newest scrape is so old that the window would
+// hold no other one, it is asked for at its time, too.
 func (p seenPace) group(at time.Time, window, lookback time.Duration) group {
 	interval, age := p.interval(), at.Sub(p.newest)
 	g := group{at: at, window: windowFor(interval, window, lookback), densest: p.window}
 	if interval > 0 {
 		g.densest = max(p.window, math.Ceil(g.window.Seconds()/p.least.Seconds()))
 	}
-	if interval > 0 && float64(age) > punctual*float64(p.least) && age <= mostLag+interval && !p.newest.Add(resolution).After(at) {
+	late := float64(age) > punctual*float64(p.least) || age+interval >= g.window
+	if interval > 0 && late && age <= mostLag+interval && !p.newest.Add(resolution).After(at) {
 		g.at = p.newest.Add(resolution - 1).Truncate(resolution)
 	}
 	return g

@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -212,4 +213,85 @@ func TestTheNewestSamplesAreAskedFor(t *testing.T) {
 	}))
 	_, _, err := client.Read(t.Context(), start, window, lookback)
 	require.NoError(t, err)
+}
+
+// What people report of scrapes that are not regular. All of the server is known, and right, at whatever time
+// it is asked for, from a while after the change on.
+func TestReportsOfScrapesThatAreNotRegular(t *testing.T) {
+	const long, change = 18 * time.Minute, 8 * time.Minute
+	regularly := func(every time.Duration, until time.Duration) (all []time.Duration) {
+		for at := time.Duration(0); at <= until; at += every {
+			all = append(all, at)
+		}
+		return all
+	}
+	random := rand.New(rand.NewPCG(5, 16))
+	for name, c := range map[string]struct {
+		// scraped are the times of the scrapes, and known is when a scrape is known.
+		scraped []time.Duration
+		known   func(time.Duration) time.Duration
+	}{
+		"every second scrape fails":             {regularly(30*time.Second, long), nil},
+		"three of four scrapes fail":            {regularly(time.Minute, long), nil},
+		"an operator scrapes every minute now":  {append(regularly(15*time.Second, change), after(change, regularly(time.Minute, change))...), nil},
+		"an operator scrapes more often now":    {append(regularly(time.Minute, change), after(change, regularly(15*time.Second, change))...), nil},
+		"they come a little early or late":      {shaken(random, regularly(time.Minute, long), 6*time.Second), nil},
+		"half of them come a little later":      {shaken(random, regularly(15*time.Second, long), 3*time.Second), nil},
+		"remote write sends a batch a minute":   {regularly(15*time.Second, long), func(d time.Duration) time.Duration { return (d + time.Minute - 1).Truncate(time.Minute) }},
+		"a batch of two minutes' scrapes":       {regularly(30*time.Second, long), func(d time.Duration) time.Duration { return (d + 2*time.Minute - 1).Truncate(2 * time.Minute) }},
+		"remote write is a minute and more off": {regularly(time.Minute, long), func(d time.Duration) time.Duration { return d + 80*time.Second }},
+		"Prometheus' clock is 40 s behind":      {regularly(15*time.Second, long), func(d time.Duration) time.Duration { return d + 40*time.Second }},
+		"Prometheus' clock is ahead":            {regularly(15*time.Second, long+time.Minute), func(d time.Duration) time.Duration { return d - 40*time.Second }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := prometheustest.New(t)
+			client := serve(t, p.Handler)
+			next, unknown := 0, ""
+			for at := change - time.Minute; at <= 2*change+time.Minute; at += 7 * time.Second {
+				for ; next < len(c.scraped); next++ {
+					known := c.scraped[next]
+					if c.known != nil {
+						known = c.known(known)
+					}
+					if known > at {
+						break
+					}
+					p.Append(start.Add(c.scraped[next]), load(engine("a", "0"), c.scraped[next]))
+				}
+				if at > change && at < change+lookback {
+					at += 24 * time.Second
+					_, _ = read(t, client, start.Add(at))
+					continue // It may take a while until a change is seen.
+				}
+				replicas, _ := read(t, client, start.Add(at))
+				r := replicas[pod("a")]
+				for of, one := range map[string]decision.Sample{"running": r.Running, "served": r.Served, "growth": r.InFlightGrowth, "in service": r.InService, "input": r.Input, "TTFT": r.TTFT, "waiting": r.Waiting} {
+					if !one.Present {
+						unknown += fmt.Sprintf("%s: %s; ", at, of)
+					}
+				}
+				if r.Served.Present {
+					// Prometheus carries a rate on to the ends of the window, which is not right where scrapes are not regular.
+					assert.InEpsilon(t, 2, r.Served.Value, 0.25, "%s", at)
+				}
+			}
+			assert.Empty(t, unknown)
+		})
+	}
+}
+
+// after are times a while later, without the first.
+func after(offset time.Duration, all []time.Duration) []time.Duration {
+	for i := range all {
+		all[i] += offset
+	}
+	return all[1:]
+}
+
+// shaken are times that are each up to so much earlier or later.
+func shaken(random *rand.Rand, all []time.Duration, by time.Duration) []time.Duration {
+	for i := range all[1:] {
+		all[i+1] += time.Duration((2*random.Float64() - 1) * float64(by)).Truncate(time.Millisecond)
+	}
+	return all
 }
