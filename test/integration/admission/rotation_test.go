@@ -40,11 +40,16 @@ func soon() time.Time { return time.Now().Add(30 * 24 * time.Hour) }
 // issue makes a certificate that ends soon, signed by an authority, or by itself.
 func issue(t *testing.T, by *signer, name string) signer {
 	t.Helper()
+	return issueUntil(t, soon(), by, name)
+}
+
+func issueUntil(t *testing.T, end time.Time, by *signer, name string) signer {
+	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: soon(), BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: end, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if by == nil {
@@ -184,6 +189,29 @@ func TestRotationWithoutAFailedRequest(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(last.Data["ca.crt"]), string(edit.Data["ca.crt"])), "those of before are believed until they end")
 	requests.more(t)
 	t.Logf("%d requests were answered", requests.answered.Load())
+}
+
+// A certificate that has ended, as after a long time without a manager, is replaced at once. Until then
+// requests are stored as if nobody served them.
+func TestACertificateThatHasEnded(t *testing.T) {
+	before := kept(t)
+	key, _ := pem.Decode(before.Data["ca.key"])
+	signing, err := x509.ParsePKCS1PrivateKey(key.Bytes)
+	require.NoError(t, err)
+	authority := &signer{first(t, before.Data["ca.crt"]), signing}
+	namespace := space(t, nil)
+	for name, by := range map[string]*signer{"its authority lasts": authority, "another one's": nil} {
+		t.Run(name, func(t *testing.T) {
+			ended := issueUntil(t, time.Now().Add(-time.Minute), by, service+"."+home+".svc")
+			edit := kept(t)
+			edit.Data["tls.crt"], edit.Data["tls.key"] = ended.certificatePEM(), ended.keyPEM()
+			require.NoError(t, api.Update(t.Context(), edit))
+			require.NoError(t, api.Create(t.Context(), variant(namespace, "meanwhile", "server"), client.DryRunAll))
+			follows(t, ended.certificate)
+			requests := ask(t)
+			requests.more(t)
+		})
+	}
 }
 
 // A certificate that somebody else keeps is served as it is mounted, also when it changes,

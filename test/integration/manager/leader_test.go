@@ -40,6 +40,19 @@ func startProgram(t *testing.T, path, instance, name string, more ...string) str
 	t.Helper()
 	kubeconfig, err := cluster.KubeconfigFor(t.Context(), home, account)
 	require.NoError(t, err)
+	credentialOf[name], err = localcluster.Credential(kubeconfig)
+	require.NoError(t, err)
+	return startFrom(t, path, kubeconfig, instance, name, more...)
+}
+
+// startWith does the same with a kubeconfig.
+func startWith(t *testing.T, kubeconfig, instance, name string, more ...string) string {
+	t.Helper()
+	return startFrom(t, filepath.Join(programs, "manager"), kubeconfig, instance, name, more...)
+}
+
+func startFrom(t *testing.T, path, kubeconfig, instance, name string, more ...string) string {
+	t.Helper()
 	metrics, err := cluster.FreeAddress()
 	require.NoError(t, err)
 	health, err := cluster.FreeAddress()
@@ -49,8 +62,6 @@ func startProgram(t *testing.T, path, instance, name string, more ...string) str
 	process.Args = append(process.Args, hurry...)
 	process.Args = append(process.Args, more...)
 	metricsOf[name] = "http://" + metrics + "/metrics"
-	credentialOf[name], err = localcluster.Credential(kubeconfig)
-	require.NoError(t, err)
 	require.NoError(t, cluster.StartProcess(t.Context(), process))
 	return name
 }
