@@ -10,6 +10,7 @@
 #     test cannot see either;
 #   - test/closedloop: plays 2,000 scenarios one beside the other, without the race
 #     detector, with which that would take ten minutes;
+#   - the scheduler and its plugin once more, with each other Kubernetes that they are built of;
 #   - everything else: with the race detector, and from go test's cache.
 # The chart's tests are a module of their own and run every time too: what they read
 # lies outside of it, where go test does not look for changes. Those of test/hpa are one too,
