@@ -41,7 +41,7 @@ type Client struct {
 	// slots are taken by scrapes of pods that answered the last time, missed by those of
 	// pods that missed that one, and doubtful by those of pods that missed several: one
 	// that is well again waits for none of the many that are on a node that is gone.
-	slots, missed, doubtful chan struct{}
+	slots, missed, doubtful *turns
 	// fresh has a value when there are pods that were never asked.
 	fresh   chan struct{}
 	scrapes sync.WaitGroup
@@ -79,9 +79,9 @@ func New(o Options) (*Client, error) {
 		options:  o,
 		servers:  vocabularyOf(modelserver.OfServer()),
 		now:      o.Now,
-		slots:    make(chan struct{}, o.Concurrency),
-		missed:   make(chan struct{}, max(1, o.Concurrency/4)),
-		doubtful: make(chan struct{}, max(1, o.Concurrency/4)),
+		slots:    newTurns(o.Concurrency),
+		missed:   newTurns(max(1, o.Concurrency/4)),
+		doubtful: newTurns(max(1, o.Concurrency/4)),
 		fresh:    make(chan struct{}, 1),
 		pods:     map[types.NamespacedName]*pod{},
 		window:   defaultWindow, lookback: defaultLookback,
@@ -173,18 +173,17 @@ func (c *Client) round(ctx context.Context) {
 	c.mu.Unlock()
 	now := c.now()
 	for _, p := range pods {
-		slots, due := c.due(p, now)
+		slots, namespace, due := c.due(p, now)
 		if !due {
 			continue
 		}
 		c.scrapes.Go(func() {
-			select {
-			case slots <- struct{}{}:
-				c.visit(ctx, p, window, lookback)
-				<-slots
-			case <-ctx.Done():
+			if !slots.enter(ctx, namespace) {
 				p.release()
+				return
 			}
+			c.visit(ctx, p, window, lookback)
+			slots.leave()
 		})
 	}
 	for _, g := range c.gateways {
@@ -194,23 +193,23 @@ func (c *Client) round(ctx context.Context) {
 	}
 }
 
-// due reports whether a pod is to be asked now, and among whom. What was asked just
+// due reports whether a pod is to be asked now, and among whom, in turns of its namespace. What was asked just
 // now is not: two scrapes close together tell little about the time between them.
-func (c *Client) due(p *pod, now time.Time) (chan struct{}, bool) {
+func (c *Client) due(p *pod, now time.Time) (among *turns, namespace string, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := now.Sub(p.asked)
 	if p.busy || since >= 0 && since < c.options.Interval/2 {
-		return nil, false
+		return nil, "", false
 	}
 	p.busy = true
 	switch p.misses {
 	case 0:
-		return c.slots, true
+		return c.slots, p.target.Namespace, true
 	case 1:
-		return c.missed, true
+		return c.missed, p.target.Namespace, true
 	}
-	return c.doubtful, true
+	return c.doubtful, p.target.Namespace, true
 }
 
 func (p *pod) release() {

@@ -505,11 +505,11 @@ func TestAPodThatIsTooSlowIsGivenUp(t *testing.T) {
 	_, _, err := c.Read(t.Context(), now.Now(), window, lookback)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	slow := c.pods[pods("slow")]
-	for _, kind := range []chan struct{}{c.missed, c.doubtful, c.doubtful} {
+	for _, kind := range []*turns{c.missed, c.doubtful, c.doubtful} {
 		now.pass(interval5)
-		slots, due := c.due(slow, now.Now())
+		slots, _, due := c.due(slow, now.Now())
 		assert.True(t, due)
-		assert.Equal(t, kind, slots, "it waits among its kind")
+		assert.Same(t, kind, slots, "it waits among its kind")
 		slow.release()
 		c.Scrape(t.Context())
 	}

@@ -8,7 +8,7 @@
 // formulas stand in window.go). It decides nothing. A pod that does not answer, and a
 // value that is NaN or infinite, is an absent sample and never zero; every sample
 // carries the time of the scrape that it rests on. One pod that hangs or fails keeps
-// nobody else waiting.
+// nobody else waiting, and where many are slow, their namespaces take turns.
 //
 // Read Options first, then Client.Follow, Run, Read and Queues.
 package podmetrics
