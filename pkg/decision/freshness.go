@@ -111,6 +111,9 @@ func (r *round) freshness(m *model) evidence {
 	counted := fmt.Sprintf("%d of %d serving replicas have fresh metrics", fresh, ready)
 	m.each(func(v *variant) {
 		detail := counted
+		if r.uncached(v) {
+			detail += "; they show no KV cache use, so their queues and what they have in service count"
+		}
 		if unread := cmp.Or(r.unread(v), r.paced(v)); unread != "" {
 			detail += "; " + unread
 		}

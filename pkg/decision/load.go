@@ -49,7 +49,7 @@ type load struct {
 func (r *round) loadOf(m *model, v *variant) load {
 	n, t := len(v.in.Replicas), m.saturation
 	gone := r.deadOf(v)
-	v.next.Batch = r.batchOf(v)
+	v.next.Batch, v.next.Cache = r.batchOf(v), r.cacheOf(v)
 	l := load{of: make([]class, n), newest: ageAbsent}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]

@@ -84,6 +84,9 @@ type VariantMemory struct {
 	// Batch is what was seen of how many requests a replica takes at once. A new leader takes
 	// a limit that nobody stated for none until requests wait at it.
 	Batch Batch
+	// Cache is whether they show how full their KV cache is. A new leader takes one that is not shown for
+	// missing for an hour.
+	Cache Cache
 	// Latency is what the replicas showed of their latency. Until enough is seen anew
 	// the given profile is used, or one that is borrowed.
 	Latency Learning

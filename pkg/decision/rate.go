@@ -146,12 +146,16 @@ func (r *round) shapeOf(p *Replica, model capacity.TokenShape) capacity.TokenSha
 // seenRate is the rate of one replica at the load that the triggers allow, which is
 // the threshold minus the spare trigger as a share of what it holds, and at its
 // fullest; and how many requests are in service at that load. Where nobody knows what it
-// holds, both are what it serves now.
+// holds, it holds what one was seen to, if its server shows no cache; else both are what it
+// serves now.
 func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) (seen rate, atTriggers float64) {
 	share := m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger
 	limit, running := r.holds(v, shape)
 	if math.IsInf(limit, 1) {
 		limit, share = running, 1
+		if held := v.next.Cache.Held; r.uncached(v) && held > running {
+			limit, share = held, max(running/held, m.saturation.KVCacheThreshold-m.saturation.KVSpareTrigger)
+		}
 	}
 	atTriggers = limit * share
 	seen = rate{trigger: r.rateAt(v, atTriggers, shape), max: r.rateAt(v, limit, shape)}

@@ -15,8 +15,11 @@ type reading struct {
 
 // readings are the ages of all metrics that say how loaded a replica of the variant is.
 func (r *round) readings(v *variant, p *Replica) []reading {
-	all := []reading{{"KV cache use", r.ageOfShare(p.KVUse)}, {"waiting requests", r.age(p.Waiting)}}
-	if v.batchLimit() > 0 {
+	all := []reading{{"waiting requests", r.age(p.Waiting)}}
+	if !r.uncached(v) {
+		all = append([]reading{{"KV cache use", r.ageOfShare(p.KVUse)}}, all...)
+	}
+	if v.batchLimit() > 0 || r.uncached(v) {
 		all = append(all, reading{"running requests", r.age(p.Running)})
 	}
 	return all
