@@ -1,30 +1,46 @@
 package decision
 
-import "llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+import (
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// fewToAsk is how many replicas there must be for one of them to be told from the others.
+const fewToAsk = 3
 
 // Batch is what was seen of how many requests a replica takes into service at once. The zero
 // value is that of a variant of which nothing was seen.
 type Batch struct {
-	// Most is the most that one had in service, and Waited the most beside which requests
+	// Most is the most that one had in service, or two of them where there were more, and Waited the most beside which requests
 	// waited.
 	Most, Waited float64
 }
 
-// batchOf adds what the replicas show. Another version may take as many as it likes.
+// batchOf adds what the replicas show. Another version may take as many as it likes. Where there are others
+// to ask, one that alone has so many in service proves nothing: it may be counted twice.
 func (r *round) batchOf(v *variant) Batch {
 	seen := v.old.Batch
 	if v.in.Rolling {
 		seen = Batch{}
 	}
+	var running []float64
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		if !r.fresh(p.Running) {
 			continue
 		}
-		seen.Most = max(seen.Most, p.Running.Value)
+		running = append(running, p.Running.Value)
 		if r.fresh(p.Waiting) && p.Waiting.Value > 0 {
 			seen.Waited = max(seen.Waited, p.Running.Value)
 		}
+	}
+	slices.Sort(running)
+	if n := len(running); n >= fewToAsk {
+		running = running[:n-1]
+	}
+	if n := len(running); n > 0 {
+		seen.Most = max(seen.Most, running[n-1])
 	}
 	return seen
 }

@@ -46,11 +46,13 @@ func TestWhatIsSeenOfABatch(t *testing.T) {
 		{Running: at(90, 0), Waiting: at(0, 0)}, {Running: at(40, 0), Waiting: at(2, 0)}, {Running: at(70, 0)}, {Running: at(500, time.Hour), Waiting: at(9, 0)},
 	}}
 	r, _, v := bare(DefaultPolicy(), Memory{}, in)
-	assert.Equal(t, Batch{Most: 90, Waited: 40}, r.batchOf(v), "of what is fresh")
+	assert.Equal(t, Batch{Most: 70, Waited: 40}, r.batchOf(v), "of what is fresh, and not shown by one of three alone")
 	v.old.Batch = Batch{Most: 100, Waited: 95}
 	assert.Equal(t, Batch{Most: 100, Waited: 95}, r.batchOf(v), "it stands")
 	in.Rolling = true
-	assert.Equal(t, Batch{Most: 90, Waited: 40}, r.batchOf(v), "another version may take another number")
+	assert.Equal(t, Batch{Most: 70, Waited: 40}, r.batchOf(v), "another version may take another number")
+	in.Replicas = in.Replicas[:2]
+	assert.Equal(t, Batch{Most: 90, Waited: 40}, r.batchOf(v), "of two nobody knows which is wrong")
 }
 
 // Nothing waits: then a limit that nobody stated moves no plan, whatever it is, in neither mode.

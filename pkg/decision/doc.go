@@ -50,6 +50,7 @@
 //	deadWindows           windows   C  for which nothing may happen to requests that wait before nobody is taken to serve them
 //	clientPatience        time      P  the same where some are in service: OpenAI's clients wait for so long
 //	cacheStands           share     C  that the used share of a cache changes at most while nothing happens: any small one
+//	fewToAsk              replicas  C  from which on what one alone shows of how many it runs is not believed: of two nobody knows which is wrong
 //	uncachedAfter         time      C  for which a server must show no use of a cache to be one that has none to show
 //	mostNamed             replicas  C  that a text names
 //	coarse                time      C  how exactly a text tells what is estimated anew each time

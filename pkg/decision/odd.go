@@ -64,7 +64,14 @@ type odd struct {
 	// held is set where one may go in the place of another one, and is not to: it gives no answers,
 	// or is not sure yet. First is set where those go first.
 	held, first bool
+	// idle are those that do nothing while others work, by index; nil where none is.
+	idle []bool
 }
+
+// idles reports whether the replica of that index does nothing while others work. A router may have nothing
+// for it; or it refuses at once what it gets and counts none of that, so that its part of the load is not
+// seen until it is gone.
+func (o *odd) idles(i int) bool { return o.idle != nil && o.idle[i] && !o.at(i) }
 
 // at reports whether the replica of that index is unlike the others.
 func (o *odd) at(i int) bool { return o.of != nil && o.of[i] != nil }
@@ -92,11 +99,17 @@ func (v *variant) effective(n int) capacity.Rate {
 // besideOdd is how many of up to n replicas a scale-down leaves for the sake of those that are unlike
 // the others: no other one goes beside them.
 func (v *variant) besideOdd(n int) int {
+	idle := 0
+	for i := range v.odd.idle {
+		if v.odd.idles(i) {
+			idle++
+		}
+	}
 	switch {
-	case v.odd.seen == 0:
+	case v.odd.seen+idle == 0:
 		return 0
 	case v.odd.first:
-		return v.in.Current - v.odd.seen
+		return v.in.Current - v.odd.seen - idle
 	case v.odd.held:
 		return n
 	}
@@ -150,11 +163,32 @@ func (r *round) judgeOdd(m *model, v *variant) odd {
 			found.lost = append(found.lost, 1-now.share())
 		}
 	}
+	found.idle = r.idleBeside(v)
 	slices.SortFunc(found.lost, func(a, b float64) int { return cmp.Compare(b, a) })
 	if len(names) > 0 {
 		v.fact(ReasonReplicaDiffers, "%s; counted for what it does, removed first", strings.Join(names, ", "))
 	}
 	return found
+}
+
+// idleBeside are the replicas of which nothing is seen although others complete requests.
+func (r *round) idleBeside(v *variant) (idle []bool) {
+	works := false
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		works = works || r.fresh(p.Served) && p.Served.Value*r.window(p).Seconds() >= leastJudged
+		if r.fledgling(p) || !r.fresh(p.Served, p.Running, p.Waiting) || p.Served.Value+p.Running.Value+p.Waiting.Value > 0 {
+			continue
+		}
+		if idle == nil {
+			idle = make([]bool, len(v.in.Replicas))
+		}
+		idle[i] = true
+	}
+	if !works {
+		return nil
+	}
+	return idle
 }
 
 // usual is what arrived for the model until now; 0 where nobody knows.

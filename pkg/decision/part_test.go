@@ -94,3 +94,68 @@ func TestPropertyHoweverRequestsAreSplit(t *testing.T) {
 		}
 	}
 }
+
+// What people report of gateways that count something else than what reaches the replicas. A step is
+// served as soon as with a right count, and when it is over there are as many replicas as with one.
+func TestReportsOfGatewaysThatCountSomethingElse(t *testing.T) {
+	const begin, end = 45 * time.Minute, 105 * time.Minute
+	run := func(share func(time.Duration) float64) (served time.Duration, least, most, left int, told map[Reason]bool) {
+		web := vesselOf("web", 4)
+		m := &flow{id: "m", direct: true, variants: []*vessel{web}, arrivals: func(d time.Duration) float64 {
+			if d >= begin && d < end {
+				return 40
+			}
+			return 6
+		}}
+		f := newFluid(machines(8), DefaultPolicy(), m)
+		f.change = counting(m, func() float64 { return share(f.elapsed()) })
+		told, least = map[Reason]bool{}, web.replicas
+		f.told = func(_ *Snapshot, plan *Plan) {
+			for _, fact := range plan.Models[0].Variants[0].Facts {
+				told[fact.Reason] = true
+			}
+		}
+		for f.elapsed() < end+time.Hour {
+			f.step()
+			least, most = min(least, web.replicas), max(most, web.replicas)
+			if served == 0 && f.elapsed() > begin && web.count(serves) >= 16 {
+				served = f.elapsed() - begin
+			}
+		}
+		return served, least, most, web.replicas, told
+	}
+	always := func(share float64) func(time.Duration) float64 {
+		return func(time.Duration) float64 { return share }
+	}
+	right, few, many, after, told := run(always(1))
+	assert.False(t, told[ReasonGatewayCountsPart] || told[ReasonReplicasCountPart])
+	for name, c := range map[string]struct {
+		share func(time.Duration) float64
+		told  Reason
+	}{
+		"one of two pickers is scraped":               {always(0.5), ReasonGatewayCountsPart},
+		"a third of the requests goes to the Service": {always(2. / 3), ReasonGatewayCountsPart},
+		"a request with n=4 is four for the server":   {always(0.25), ReasonGatewayCountsPart},
+		"the mirror of another model's requests":      {always(0.8), ReasonGatewayCountsPart},
+		"the second pool came with the step":          {func(d time.Duration) float64 { return map[bool]float64{true: 0.3, false: 1}[d >= begin] }, ReasonGatewayCountsPart},
+		"the picker starts anew every quarter of an hour": {func(d time.Duration) float64 {
+			return map[bool]float64{true: 0, false: 1}[d%(15*time.Minute) < 2*time.Minute]
+		}, ""},
+		"adapters are asked for in turns": {func(d time.Duration) float64 {
+			return map[bool]float64{true: 0.1, false: 0.9}[d%(10*time.Minute) < 5*time.Minute]
+		}, ReasonGatewayCountsPart},
+		"each attempt is counted, and half of them repeat": {always(1.5), ReasonReplicasCountPart},
+		"two gateways in a row count each request":         {always(2), ReasonReplicasCountPart},
+	} {
+		served, least, most, left, told := run(c.share)
+		t.Logf("%s: 16 serve after %s (%s), %d to %d (%d to %d), %d are left (%d)", name, served, right, least, most, few, many, left, after)
+		assert.NotZero(t, served, name)
+		assert.LessOrEqual(t, served, right+time.Minute, name)
+		assert.GreaterOrEqual(t, least, few, name)
+		assert.LessOrEqual(t, left, after+1, name)
+		assert.LessOrEqual(t, most, many*5/4+1, name)
+		if c.told != "" {
+			assert.True(t, told[c.told], name)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		replica := add(p.Name, p.Node, p.Marked)
-		replica.State, replica.Load, replica.Failing = placement.Ready, r.busy(v, p), v.odd.at(i)
+		replica.State, replica.Load, replica.Failing = placement.Ready, r.busy(v, p), v.odd.at(i) || v.odd.idles(i)
 		if v.load.of[i] == dead {
 			replica.State, replica.Load = placement.NotReady, 0
 		}
