@@ -124,14 +124,15 @@ func (r *round) attained(m *model) Attained {
 	if r.age(met.Sample) != ageFresh || met.Value > 1 || !met.Time.After(a.Sampled) {
 		return a
 	}
-	span := min(met.Time.Sub(a.Sampled), r.policy.Window)
+	window := r.windowOf(m)
+	span := min(met.Time.Sub(a.Sampled), window)
 	a.Sampled = met.Time
 	best := m.cheapestSized()
 	if best == nil || !m.complete() {
 		a.Short = met.Time
 		return a
 	}
-	if met.Time.Sub(a.Short) < r.policy.Window {
+	if met.Time.Sub(a.Short) < window {
 		return a
 	}
 	fade := math.Exp(-span.Hours() / repeats.Hours())

@@ -408,7 +408,10 @@ func (f *fluid) window() time.Duration {
 	if 2*f.every <= f.policy.Window {
 		return f.policy.Window
 	}
-	return f.policy.Window * 5 / 2
+	if 2*f.every <= f.policy.Window*5/2 {
+		return f.policy.Window * 5 / 2
+	}
+	return f.policy.Window * 5
 }
 
 // pace is what the reader says of it.

@@ -44,11 +44,11 @@ func TestReportsOfOddReplicas(t *testing.T) {
 				}
 				p.InService, p.TTFT, p.ITL, p.Input, p.Output = Sample{}, Sample{}, Sample{}, Sample{}, Sample{}
 			})
-		}, one, 2},
+		}, oneBad, 2},
 		"it refuses what it gets at once, and counts it as done": {func(f *fluid, web *vessel) {
 			web.pods[0].hollow = true
 			oddly(f, web, func(p *Replica) { p.Output.Value, p.TTFT, p.ITL = 0, Sample{}, Sample{} })
-		}, one, 1},
+		}, oneBad, 1},
 		"half of them take twice as long since a change of the nodes": {func(_ *fluid, web *vessel) {
 			for i := range len(web.pods) / 2 {
 				web.pods[i].pace = 2
@@ -56,36 +56,36 @@ func TestReportsOfOddReplicas(t *testing.T) {
 		}, func(n int) int { return n / 2 }, 2},
 		"its server starts anew, and its counts with it": {func(_ *fluid, web *vessel) {
 			web.pods[0].done, web.pods[0].running, web.pods[0].waiting = 0, 0, 0
-		}, none, 0},
+		}, noneBad, 0},
 		"it shows no numbers": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
 				for _, s := range append(p.counts(), &p.KVUse) {
 					s.Value = math.NaN()
 				}
 			})
-		}, none, 0},
+		}, noneBad, 0},
 		"it shows numbers below zero": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
 				for _, s := range append(p.counts(), &p.KVUse) {
 					s.Value = -1
 				}
 			})
-		}, none, 0},
+		}, noneBad, 0},
 		"its completions count twice": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) { p.Served.Value, p.Recent.Value = 2*p.Served.Value, 2*p.Recent.Value })
-		}, none, 0},
+		}, noneBad, 0},
 		"all that it counts counts twice": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
 				for _, s := range p.counts() {
 					s.Value *= 2
 				}
 			})
-		}, none, 1},
+		}, noneBad, 1},
 		"it is stuck for a while": {func(f *fluid, web *vessel) {
 			stuck, since := web.pods[0], f.elapsed()
 			stuck.frozen = true
 			f.told = func(*Snapshot, *Plan) { stuck.frozen = stuck.frozen && f.elapsed() < since+8*time.Minute }
-		}, one, 1},
+		}, oneBad, 1},
 	} {
 		for i, way := range ways {
 			for j, n := range []int{4, 10} {
@@ -116,8 +116,8 @@ func TestReportsOfOddReplicas(t *testing.T) {
 	}
 }
 
-func one(int) int  { return 1 }
-func none(int) int { return 0 }
+func oneBad(int) int  { return 1 }
+func noneBad(int) int { return 0 }
 
 // waits is how many requests wait for the first model.
 func (f *fluid) waits() float64 {

@@ -45,6 +45,7 @@ func (m *Model) caughtUp(now time.Time, limit Freshness) *Model {
 		}
 	}
 	move(m.Pace.late(limit), &next.Arrival, &next.Recent, &next.Queue)
+	move(m.serversLate(limit), &next.Met.Sample)
 	next.Variants = slices.Clone(m.Variants)
 	for i := range next.Variants {
 		v := &next.Variants[i]
@@ -56,6 +57,18 @@ func (m *Model) caughtUp(now time.Time, limit Freshness) *Model {
 		}
 	}
 	return &next
+}
+
+// serversLate is how old what the servers of the model say together is although nothing newer could be
+// known: as old as that of the one that is known soonest.
+func (m *Model) serversLate(limit Freshness) time.Duration {
+	least := limit.Ageing
+	for _, v := range m.Variants {
+		for _, p := range v.Replicas {
+			least = min(least, p.Pace.late(limit))
+		}
+	}
+	return least
 }
 
 func (m *Model) isLate(limit Freshness) bool {

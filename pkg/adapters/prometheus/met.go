@@ -47,9 +47,22 @@ type keeping struct {
 // of a latency that is promised. The time of a sample is that of the last scrape.
 //
 // There is one query for each latency that is promised, however many models there are, and
-// one more for the ends of its buckets once an hour and when servers have others. With an
-// error, what is there is good.
+// one more for the ends of its buckets once an hour and when servers have others. There are a few more
+// where the last reading found that servers are scraped seldom or known late: theirs are the requests of a
+// wider window, or of an earlier one. With an error, what is there is good.
 func (c *Client) Met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Kept, error) {
+	all := map[decision.ModelKey]decision.Kept{}
+	var failures []error
+	for own, some := range c.seen.asked(at, window, promises) {
+		met, err := c.met(ctx, own.at, own.window, some)
+		maps.Copy(all, met)
+		failures = append(failures, err)
+	}
+	return all, errors.Join(failures...)
+}
+
+// met is what Met says of models that are asked for alike.
+func (c *Client) met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Kept, error) {
 	latencies := []Latency{ToFirstToken(), PerFurtherToken()}
 	answers, failures := make([]map[decision.ModelKey]keeping, len(latencies)), make([]error, len(latencies))
 	var group errgroup.Group

@@ -247,3 +247,51 @@ func TestWhereATargetLies(t *testing.T) {
 		assert.Equal(t, c.in, got.TTFT, name)
 	}
 }
+
+// However seldom servers are scraped and however late that is known, a share is known, and right, once a reading
+// has seen how it is. What one namespace does changes nothing of another's.
+func TestTheShareOfServersThatAreScrapedSeldom(t *testing.T) {
+	promises := map[decision.ModelKey]capacity.SLO{modelKey("m"): {TTFT: 500}, {Namespace: "slow", ID: "m"}: {TTFT: 500}}
+	for _, every := range []time.Duration{30 * time.Second, time.Minute} {
+		for _, late := range []time.Duration{0, 45 * time.Second} {
+			t.Run(fmt.Sprintf("every %s, %s late", every, late), func(t *testing.T) {
+				p := prometheustest.New(t)
+				client := serve(t, p.Handler)
+				scrape := func(namespace string, since time.Duration) {
+					values := load(strings.ReplaceAll(engine("a", "0"), `namespace="models"`, fmt.Sprintf("namespace=%q", namespace)), since)
+					for end, rate := range map[string]float64{"0.25": 1, "0.5": 3, "1.0": 4, "+Inf": 4} {
+						values[fmt.Sprintf(`%s_bucket{namespace=%q,pod="a",instance="a",job="vllm",le=%q,model_name="m"}`, ttftSeries, namespace, end)] = rate * since.Seconds()
+					}
+					p.Append(start.Add(since), values)
+				}
+				next, nextSlow, lacks := time.Duration(0), time.Duration(0), map[string]int{}
+				for at := 7 * time.Second; at < 18*time.Minute; at += 10 * time.Second {
+					for ; next <= at; next += scrapeInterval {
+						scrape("models", next)
+					}
+					for ; nextSlow+late <= at; nextSlow += every {
+						scrape("slow", nextSlow)
+					}
+					if at < 14*time.Minute {
+						continue
+					}
+					_, _ = read(t, client, start.Add(at))
+					if at < 16*time.Minute || at%(30*time.Second) > 10*time.Second {
+						continue
+					}
+					met, err := client.Met(t.Context(), start.Add(at), window, promises)
+					require.NoError(t, err)
+					for key := range promises {
+						if one, found := met[key]; !found {
+							lacks[key.Namespace]++
+						} else {
+							assert.InDelta(t, 0.75, one.Sure, 0.02, "%s", key)
+							assert.LessOrEqual(t, start.Add(at).Sub(one.Time), every+late+lagStep+scrapeInterval)
+						}
+					}
+				}
+				assert.Empty(t, lacks)
+			})
+		}
+	}
+}

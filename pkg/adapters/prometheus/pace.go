@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
@@ -258,6 +259,42 @@ func (p seenPace) group(at time.Time, window, lookback time.Duration) group {
 		g.at = p.newest.Add(resolution - 1).Truncate(resolution)
 	}
 	return g
+}
+
+// when is a window and its end.
+type when struct {
+	at     time.Time
+	window time.Duration
+}
+
+// lagStep is how exactly a lag is asked for where namespaces are asked alike.
+const lagStep = 15 * time.Second
+
+// asked sorts models by how their namespaces are scraped, as far as a reading has shown it. There are no more
+// ways than a reading has.
+func (s *sightings) asked(at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) map[when]map[decision.ModelKey]capacity.SLO {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	usual := when{at, window}
+	all := map[when]map[decision.ModelKey]capacity.SLO{}
+	for key, slo := range promises {
+		own, interval := usual, s.of[ofServers][key.Namespace].interval()
+		if interval > 0 {
+			own.window = windowFor(interval, window, time.Duration(wider[len(wider)-1]*float64(window)))
+			// Two scrapes must lie in the window when the next one is about to be known.
+			if lag := s.of[ofServers][key.Namespace].lag; lag+2*interval > own.window && lag <= mostLag+interval {
+				own.at = at.Add(-(lag + lagStep - 1).Truncate(lagStep))
+			}
+		}
+		if all[own] == nil && own != usual && len(all) > manyGroups {
+			own = usual
+		}
+		if all[own] == nil {
+			all[own] = map[decision.ModelKey]capacity.SLO{}
+		}
+		all[own][key] = slo
+	}
+	return all
 }
 
 // windowFor is the smallest window that holds two scrapes at this interval.
