@@ -73,3 +73,17 @@ func TestAFollowerThatSetsNothingStarvesNobody(t *testing.T) {
 	w := run(s, decision.Decide, "")
 	assert.GreaterOrEqual(t, w.models[0].variants[1].target, 3, w.tell())
 }
+
+// No server ever shows how full its KV cache is. After an hour it is read without: replicas go as with one,
+// and what is left suffices.
+func TestAServerWithoutAKVMetricKeepsNoFleet(t *testing.T) {
+	for _, unstated := range []bool{false, true} {
+		s := constant(0, variant("a", fast, 10, 8))
+		s.Models[0].Load, s.Calm, s.Unstated = []Point{{0, 1.4 * s.each(0)}}, 3*time.Hour, unstated
+		s.Faults = unshown(0)
+		w := run(s, decision.Decide, "")
+		v := w.models[0].variants[0]
+		assert.LessOrEqual(t, v.target, 4, "%v: %s", unstated, w.tell())
+		assert.GreaterOrEqual(t, v.target, 2, "%v: %s", unstated, w.tell())
+	}
+}
