@@ -1,6 +1,7 @@
 package tenant_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +67,30 @@ func longNumber(t *testing.T, w *world) {
 		"spec":{"modelID":"long","scaleTargetRef":{"name":"long"},"behavior":{"scaleUp":{"tolerance":"1e-999999999"}}}}`, theirs)
 	err := w.tenant.Patch(t.Context(), object, client.RawPatch(types.ApplyYAMLPatchType, []byte(raw)), client.ForceOwnership, client.FieldOwner(attacker))
 	assert.True(t, apierrors.IsInvalid(err), "%v", err)
+}
+
+// strangers are full replicas of the tenant that name the victim's ReplicaSet as their owner. Kubernetes removes
+// such pods after a while.
+func strangers(t *testing.T, w *world, busy *v1alpha1.VariantAutoscaling) {
+	var sets appsv1.ReplicaSetList
+	require.NoError(t, w.api.List(t.Context(), &sets, client.InNamespace(victim), client.MatchingLabels{"app": busy.Name}))
+	require.NotEmpty(t, sets.Items)
+	for i := range 3 {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: theirs, Name: fmt.Sprint("stranger-", i), Labels: map[string]string{"app": busy.Name}},
+			Spec:       deployment(theirs, "stranger", 1).Spec.Template.Spec,
+		}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&sets.Items[0], appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+		pod.OwnerReferences[0].BlockOwnerDeletion = nil
+		require.NoError(t, w.tenant.Create(t.Context(), pod))
+		t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(w.tenant.Delete(context.Background(), pod))) })
+		labels := fmt.Sprintf(`{engine="0",model_name=%q,namespace=%q,pod=%q,instance="stranger-%d"}`, busy.Spec.ModelID, theirs, pod.Name, i)
+		w.shown.show("vllm:kv_cache_usage_perc"+labels, 1)
+		w.shown.show("vllm:num_requests_waiting"+labels, 100)
+	}
+	t.Cleanup(func() { w.shown.forget("stranger-") })
+	w.stays(t, busy.Name, 1)
+	w.goesOn(t, busy)
 }
 
 // manyNames shows, from one pod, series with a name of a pod each. They count for that one pod.
