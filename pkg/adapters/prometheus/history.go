@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -111,33 +110,23 @@ type pastQuery struct {
 }
 
 func pastQueries(s Span) []pastQuery {
-	sel := func(name string) string {
-		labels := []string{fmt.Sprintf("%s=%q", modelserver.LabelModel, s.Model)}
-		if s.Namespace != "" {
-			labels = append(labels, fmt.Sprintf("%s=%q", modelserver.LabelNamespace, s.Namespace))
-		}
-		return name + "{" + strings.Join(labels, ", ") + "}"
-	}
-	// Of the names of a quantity, a pod has one.
-	each := func(q modelserver.Quantity, expression func(name string) string) string {
-		var all []string
-		for _, name := range modelserver.Of(q).Names {
-			all = append(all, expression(name))
-		}
-		return "(" + strings.Join(all, " or ") + ")"
+	matchers := fmt.Sprintf("%s=%q", modelserver.LabelModel, s.Model)
+	if s.Namespace != "" {
+		matchers += fmt.Sprintf(",%s=%q", modelserver.LabelNamespace, s.Namespace)
 	}
 	// A value that was not scraped within the step is not known; it may have grown.
 	b := newBuilder(s.Step, 0)
 	over := func(function string, q modelserver.Quantity, suffix string) string {
-		return b.ofEngines("sum", each(q, func(name string) string {
-			return b.whole("sum", fmt.Sprintf("%s(%s[%s])", function, sel(name+suffix), b.window), sel(name+suffix))
+		return b.ofEngines("sum", each(q, func(series string) string {
+			series = narrowed(series+suffix, matchers)
+			return b.whole("sum", fmt.Sprintf("%s(%s[%s])", function, series, b.window), series)
 		}))
 	}
 	plain := func(q modelserver.Quantity, suffix string) string { return over("last_over_time", q, suffix) }
 	mean := func(q modelserver.Quantity) string { return over("avg_over_time", q, "") }
 	tail := func(quantile string) func(string) string {
-		return func(name string) string {
-			return fmt.Sprintf("histogram_quantile(%s, sum by (le) (increase(%s[%s])))", quantile, sel(name+"_bucket"), promDuration(s.To.Sub(s.From)))
+		return func(series string) string {
+			return fmt.Sprintf("histogram_quantile(%s, sum by (le) (increase(%s[%s])))", quantile, narrowed(series+"_bucket", matchers), promDuration(s.To.Sub(s.From)))
 		}
 	}
 	growth := func(counter bool, to func(*PastStep) *float64) func(*past, model.Matrix) {
@@ -149,9 +138,7 @@ func pastQueries(s Span) []pastQuery {
 		{asking(waiting, plain(modelserver.Waiting, "")), false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
 		{asking(running, mean(modelserver.Running)), false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Running }) }},
 		{asking(waiting, mean(modelserver.Waiting)), false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Waiting }) }},
-		{asking(cacheBlocks, ofPods("max", strings.Join([]string{perPod, address, modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ","),
-			// Its labels say the size, and no version of it has the model.
-			b.unlessAgain(each(modelserver.CacheBlocks, func(name string) string { return name })))), false, (*past).blocks},
+		{asking(cacheBlocks, ofPods("max", perPod+","+sizes, b.unlessAgain(b.equalBlocks()))), false, (*past).blocks},
 		{asking(cacheTokens, plain(modelserver.CacheTokens, "")), false, (*past).tokens},
 	}
 	for _, h := range []struct {
@@ -296,8 +283,8 @@ func (p *past) mean(m model.Matrix, to func(*PastStep) *float64) {
 	}
 }
 
-// blocks are sizes that labels say. The newest of an engine counts; those of other models
-// have no pod here.
+// blocks are how many equal caches there were of each size that labels say; no version has the model
+// there. Those of the newest instant of an engine count; those of other models have no pod here.
 func (p *past) blocks(m model.Matrix) {
 	type engine struct {
 		pod          *Past
@@ -314,8 +301,11 @@ func (p *past) blocks(m model.Matrix) {
 		if e.pod == nil || !known || len(s.Values) == 0 {
 			continue
 		}
-		if at := s.Values[len(s.Values)-1].Timestamp; at > newest[e] {
-			newest[e], tokens[e] = at, size
+		switch last := s.Values[len(s.Values)-1]; {
+		case last.Timestamp > newest[e]:
+			newest[e], tokens[e] = last.Timestamp, float64(last.Value)*size
+		case last.Timestamp == newest[e]:
+			tokens[e] += float64(last.Value) * size
 		}
 	}
 	for e, size := range tokens {

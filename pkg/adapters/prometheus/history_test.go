@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -175,4 +176,18 @@ func TestHistoryOfSeldomScrapes(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, 6, steps[25].Completed, 1e-9, "what came in the silence is spread over it")
+}
+
+// A range is asked whole. The longest name of a model and of a namespace fit, with a matcher of the cluster.
+func TestQueriesThatLookBackAreNotTooLong(t *testing.T) {
+	cluster := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "cluster", "production-eu-west")}
+	all := []query{completions()}
+	for _, q := range pastQueries(Span{Model: strings.Repeat("m", 128), Namespace: strings.Repeat("n", 63), From: start, To: start.Add(24 * time.Hour), Step: time.Minute}) {
+		all = append(all, q.query)
+	}
+	for _, q := range all {
+		text, err := narrow(q.promQL(), cluster)
+		require.NoError(t, err)
+		assert.Less(t, max(len(text), len(q.promQL())), longest, q.about)
+	}
 }

@@ -272,14 +272,20 @@ func (q builder) ratio(quantity modelserver.Quantity) string {
 // blocks is the time of the newest scrape for each size that a KV cache was said to
 // have, and how many said it in that scrape; only its labels say the size.
 func (q builder) blocks() string {
-	sizes := strings.Join([]string{address, modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ",")
 	told := each(modelserver.CacheBlocks, func(series string) string {
 		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s)) or max by (%[1]s) (max_over_time(timestamp(%[2]s)[%[3]s:15s]))", sources+","+sizes, series, q.lookback)
 	})
-	now := each(modelserver.CacheBlocks, func(series string) string {
+	return ofPods("max", perPod+","+sizes, q.unlessAgain(told)) + " or " + by(manyCaches, ofPods("max", perPod+","+sizes, q.equalBlocks()))
+}
+
+// sizes are the labels that say the size of an engine's KV cache.
+const sizes = address + "," + modelserver.LabelEngine + "," + modelserver.LabelBlocks + "," + modelserver.LabelBlockSize
+
+// equalBlocks is how many caches of each size one scrape of a target showed.
+func (q builder) equalBlocks() string {
+	return each(modelserver.CacheBlocks, func(series string) string {
 		return fmt.Sprintf("count by (%s,%s,%s) (%s)", sources, sizes, job, q.oneScrape(series, series, sources, q.servers))
 	})
-	return ofPods("max", perPod+","+sizes, q.unlessAgain(told)) + " or " + by(manyCaches, ofPods("max", perPod+","+sizes, now))
 }
 
 // told are the quantities that say when they were told: values of one must not look as new

@@ -183,6 +183,39 @@ func TestPagesAsPublished(t *testing.T) {
 	}
 }
 
+// Who looks back finds on each page what a reading finds, as far as both show it.
+func TestPagesLookedBackAt(t *testing.T) {
+	files, err := filepath.Glob("testdata/pages/*.txt")
+	require.NoError(t, err)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			shown, want := pageOf(t, file)
+			r := readersOf(t)
+			r.steady(t, shown, target("a", "8000", "one"))
+			read, step := r.both(t)["Prometheus"], window
+			past, err := r.asked.History(t.Context(), prometheus.Span{Model: "llama", Namespace: "models", From: start, To: start.Add(2 * step), Step: step})
+			require.NoError(t, err)
+			if _, server := want["running"]; !server {
+				require.Empty(t, past.Pods, "a gateway serves nothing itself")
+				return
+			}
+			require.Len(t, past.Pods, 1)
+			last := past.Pods[0].Steps[1]
+			for of, got := range map[string]float64{
+				"running": last.Running, "waiting": last.Waiting, "tokens": past.Pods[0].KVTokens,
+				"served": last.Completed / step.Seconds(), "growth": last.InFlight / step.Seconds(),
+				"input": last.Input.Value(), "output": last.Output.Value(), "ttft": last.FirstToken.Value(), "itl": last.InterToken.Value(),
+			} {
+				if value, known := read[of]; known {
+					assert.InDelta(t, value, got, 1e-6*max(1, value), of)
+				} else {
+					assert.False(t, got > 0, "%s: a reading does not know it", of)
+				}
+			}
+		})
+	}
+}
+
 // pageOf reads a page and what its head says that a reader must find.
 func pageOf(t *testing.T, file string) (page, reading) {
 	text, err := os.ReadFile(file)
