@@ -4,9 +4,9 @@
 // A reading is 23 PromQL queries for the whole cluster, however many models there are, and
 // one more for pods whose last scrape failed or did not tell how old a value is: each is
 // grouped by pod or by model, and all are evaluated at the same instant. The server gets a few
-// of them at a time. A look at the gateway's queues in between is one. What share of the
-// requests kept the promised latency is asked beside that: three queries, and two more once an
-// hour.
+// of them at a time. The names of LoRA adapters are one more. A look at the gateway's queues in
+// between is one. What share of the requests kept the promised latency is asked beside that:
+// three queries, and two more once an hour.
 //
 // The first of the queries tells how the servers and the gateways of each namespace are scraped. What
 // is scraped seldom is asked for over a wider window, and what is known late at the time of the
