@@ -265,9 +265,24 @@ func admissionKey(pod *corev1.Pod, shape capacity.Shape, resource corev1.Resourc
 		field(t.Value)
 		field(string(t.Effect))
 	}
+	// Not as the API's own types write themselves, which takes a time that grows with the square of the
+	// terms: whoever may create a Deployment may write thousands.
+	expressions := func(kind byte, all []corev1.NodeSelectorRequirement) {
+		for i := range all {
+			b.WriteByte(kind)
+			field(all[i].Key)
+			field(string(all[i].Operator))
+			for _, value := range all[i].Values {
+				field(value)
+			}
+		}
+	}
 	if required := requiredNodeAffinity(&pod.Spec); required != nil {
-		b.WriteByte(2)
-		b.WriteString(required.String())
+		for i := range required.NodeSelectorTerms {
+			b.WriteByte(2)
+			expressions(3, required.NodeSelectorTerms[i].MatchExpressions)
+			expressions(4, required.NodeSelectorTerms[i].MatchFields)
+		}
 	}
 	return b.String()
 }
