@@ -2,6 +2,7 @@ package modelserver
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
@@ -87,16 +88,22 @@ func paralleledByVariables(c *corev1.Container) bool {
 // hidesArguments says whether a variable whose value nobody here sees stands for arguments of its own,
 // as KServe's VLLM_ADDITIONAL_ARGS does: it is no value of an argument, and not the model.
 func hidesArguments(c *corev1.Container) bool {
-	words := strings.Fields(strings.Join(commandLine(c), " "))
-	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-		for i := 1; e.ValueFrom != nil && i < len(words); i++ {
-			before := words[i-1]
-			if word := strings.Trim(words[i], `\"';`); slices.Contains(wordsFor(e.Name), word) && before != "serve" && !strings.HasPrefix(before, "-") {
-				return true
+	unseen := map[string]bool{}
+	for _, e := range c.Env {
+		for _, word := range wordsFor(e.Name) {
+			if e.ValueFrom != nil {
+				unseen[word] = true
 			}
 		}
-		return false
-	})
+	}
+	words := strings.Fields(strings.Join(commandLine(c), " "))
+	for i := 1; len(unseen) > 0 && i < len(words); i++ {
+		before := words[i-1]
+		if word := strings.Trim(words[i], `\"';`); unseen[word] && before != "serve" && !strings.HasPrefix(before, "-") {
+			return true
+		}
+	}
+	return false
 }
 
 // wordsFor are the ways in which Kubernetes and a shell name a variable.
@@ -187,9 +194,37 @@ func commandLine(c *corev1.Container) []string {
 			pairs = append(pairs, word, value)
 		}
 	}
-	replacer := strings.NewReplacer(pairs...)
-	for i := range words {
-		words[i] = replacer.Replace(words[i])
+	replacer, left := strings.NewReplacer(pairs...), longestLine
+	for i, word := range words {
+		out := boundedText{left: min(longestWord, left)}
+		if _, err := replacer.WriteString(&out, word); err == nil {
+			words[i], left = out.text.String(), left-out.text.Len()
+		}
 	}
 	return words
+}
+
+// longestWord and longestLine are how long an argument, and all of them together, are at most with which Linux
+// starts a program (MAX_ARG_STRLEN, and a quarter of the usual stack of 8 MiB), in bytes. Whoever may create
+// a Deployment can name a long variable thousands of times, which stands for more than there is memory.
+const (
+	longestWord = 128 << 10
+	longestLine = 2 << 20
+)
+
+// boundedText takes no more than is left.
+type boundedText struct {
+	text strings.Builder
+	left int
+}
+
+var errTooLong = errors.New("no program starts with arguments of this length")
+
+// Write implements io.Writer.
+func (b *boundedText) Write(p []byte) (int, error) {
+	if len(p) > b.left {
+		return 0, errTooLong
+	}
+	b.left -= len(p)
+	return b.text.Write(p)
 }

@@ -1,6 +1,8 @@
 package modelserver
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -117,4 +119,24 @@ func TestTheBatchLimitOfAServer(t *testing.T) {
 		assert.Equal(t, c.want, l.Batch, name)
 		assert.Equal(t, c.source, l.BatchSource, name)
 	}
+}
+
+// A variable that is long and named often stands for more than fits into any memory. Such a container does not
+// start, and its arguments are read as they are written.
+func TestArgumentsThatNoProgramStartsWith(t *testing.T) {
+	long := corev1.EnvVar{Name: "A", Value: strings.Repeat("x", 500<<10)}
+	c := corev1.Container{Image: "vllm/vllm-openai", Env: []corev1.EnvVar{long, {Name: "N", Value: "64"}}, Args: []string{"--max-num-seqs", "$(N)", "--chat-template", strings.Repeat("$(A)", 100_000)}}
+	words := commandLine(&c)
+	assert.Equal(t, []string{"--max-num-seqs", "64"}, words[:2])
+	assert.Len(t, words[3], 400_000)
+	l := LimitsOf([]corev1.Container{c}, "m", Devices{})
+	assert.Equal(t, 64, l.Batch)
+
+	// Many words that are each short enough.
+	c.Env[0].Value, c.Args = strings.Repeat("x", 100<<10), slices.Repeat([]string{"$(A)"}, 1000)
+	total := 0
+	for _, word := range commandLine(&c) {
+		total += len(word)
+	}
+	assert.LessOrEqual(t, total, longestLine+4*1000)
 }
