@@ -18,15 +18,16 @@ func ServedNames(command []string) []string {
 		if given {
 			_, value, _ = strings.Cut(word, "=")
 		}
-		values := valuesAt(words[i+1:], value, given)
+		// No word is looked at again for each that stands before it: there may be very many.
+		next := words[i+1 : min(i+2, len(words))]
 		switch {
 		case word == "serve":
-			model = values[:min(1, len(values))]
+			model = first(valuesAt(next, value, given))
 		case !strings.HasPrefix(word, "--"):
 		case name == "served-model-name":
-			served = values
+			served = valuesAt(words[i+1:], value, given)
 		case name == "model" || name == "model-path":
-			model = values[:min(1, len(values))]
+			model = first(valuesAt(next, value, given))
 		case name == "lora-modules" || name == "lora-paths" || name == "enable-lora" || name == "config":
 			return nil
 		}
@@ -39,6 +40,8 @@ func ServedNames(command []string) []string {
 	}
 	return served
 }
+
+func first(values []string) []string { return values[:min(1, len(values))] }
 
 // valuesAt are the values of a flag: the one in its own word, else the words up to the next
 // flag. SGLang takes several in one word.

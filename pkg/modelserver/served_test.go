@@ -1,6 +1,8 @@
 package modelserver
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,4 +38,18 @@ func TestServedNames(t *testing.T) {
 			assert.Equal(t, c.want, ServedNames(c.command))
 		})
 	}
+}
+
+// Eight times as many words take eight times as much, and not 64 times: whoever may create a Deployment may
+// write very many.
+func TestManyWordsTakeNoMoreEach(t *testing.T) {
+	takes := func(many int) float64 {
+		words := slices.Repeat([]string{"serve", "a"}, many)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ServedNames(words)
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	assert.Less(t, takes(4000), 20*takes(500))
 }
