@@ -150,10 +150,11 @@ func (v *variant) silence(err error) string {
 		}
 	}
 	if len(names) == 0 {
-		if err = without(err, func(e error) (error, bool) { //nolint:errorlint // what it joins is looked at too
-			_, ok := e.(PodErrors)
-			return nil, ok
-		}); err == nil {
+		err = without(err, func(e error) (bool, error) {
+			_, ok := e.(PodErrors) //nolint:errorlint // what it joins is looked at too
+			return ok, nil
+		})
+		if err == nil {
 			return ""
 		}
 		return "not all metrics could be read: " + status.First(err)
@@ -172,18 +173,18 @@ func (v *variant) silence(err error) string {
 
 // seenFrom is an error without what it says of other namespaces.
 func seenFrom(namespace string, err error) error {
-	return without(err, func(e error) (error, bool) {
+	return without(err, func(e error) (bool, error) {
 		failed, ok := e.(NamespaceErrors) //nolint:errorlint // what it joins is looked at too
 		if !ok {
-			return nil, false
+			return false, nil
 		}
-		return failed.OfNamespace(namespace), true
+		return true, failed.OfNamespace(namespace)
 	})
 }
 
 // without is an error with others in the place of some that it joins; nil for none.
-func without(err error, other func(error) (error, bool)) error {
-	if instead, ok := other(err); ok {
+func without(err error, other func(error) (bool, error)) error {
+	if ok, instead := other(err); ok {
 		return instead
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
