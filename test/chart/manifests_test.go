@@ -210,6 +210,31 @@ func TestTheChartAsksForAKubernetesThatIsNewEnough(t *testing.T) {
 	assert.ErrorContains(t, err, "the scheduler needs Kubernetes 1.36 or newer, and this cluster has v1.35.9")
 }
 
+func TestTheNotesSayWhereTheSchedulerIsTooOld(t *testing.T) {
+	const tooOld, build = "which is too old here", "make image\nKUBERNETES=1.37"
+	for _, c := range []struct {
+		kubernetes string
+		scheduler  bool
+		said, not  []string
+	}{
+		{"v1.37.2", true, nil, []string{tooOld, build}},
+		{"v1.38.0-gke.100", true, []string{tooOld, build, "has Kubernetes v1.38.0-gke.100"}, nil},
+		{"v1.39.1", true, []string{tooOld, "So is the other one"}, []string{build}},
+		{"v1.39.1", false, nil, []string{tooOld, build}},
+	} {
+		r := release{name: plainName, namespace: plainNamespace, kubernetes: c.kubernetes, values: nested("scheduler.enabled", c.scheduler)}
+		files, err := r.files(t)
+		require.NoError(t, err, c.kubernetes)
+		notes := files[plainName+"/templates/NOTES.txt"]
+		for _, text := range c.said {
+			assert.Contains(t, notes, text, c.kubernetes)
+		}
+		for _, text := range c.not {
+			assert.NotContains(t, notes, text, c.kubernetes)
+		}
+	}
+}
+
 func TestTheCRDUpgradesWithTheReleaseAndStaysBehindIt(t *testing.T) {
 	assert.Empty(t, load(t).CRDObjects(), "Helm never upgrades what is in crds/")
 	for key, manifest := range readManifests(t, "crd") {
