@@ -2,6 +2,7 @@ package victoriametrics_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
@@ -97,6 +99,8 @@ func TestVictoriaMetricsAnswersAsPrometheusDoes(t *testing.T) {
 					asked, victoria := of(t, server.URL, namespace), of(t, v.url, namespace)
 					compareReadings(t, asked, victoria, at)
 					compareRest(t, asked, victoria, namespace, at, late == 0 && every <= window/2)
+					compareHistories(t, asked, victoria, namespace, begin)
+					compareDays(t, asked, victoria, begin, last)
 				})
 			}
 		}
@@ -147,6 +151,70 @@ func compareRest(t *testing.T, asked, victoria *prometheus.Client, namespace str
 	for key, w := range wantMet {
 		same(t, "SLO", w, gotMet[key])
 	}
+}
+
+// compareHistories compares what a replay looks back at.
+func compareHistories(t *testing.T, asked, victoria *prometheus.Client, namespace string, begin time.Time) {
+	t.Helper()
+	span := prometheus.Span{Model: "llama", Namespace: namespace, From: begin.Add(time.Minute), To: begin.Add(11 * time.Minute), Step: time.Minute}
+	want, err := asked.History(t.Context(), span)
+	require.NoError(t, err)
+	got, err := victoria.History(t.Context(), span)
+	require.NoError(t, err)
+	require.Len(t, want.Pods, 2)
+	require.Len(t, got.Pods, 2)
+	for i, w := range want.Pods {
+		g := got.Pods[i]
+		assert.Equal(t, w.Pod, g.Pod)
+		assert.InDelta(t, w.KVTokens, g.KVTokens, 0)
+		for k, one := range w.Steps {
+			other, step := g.Steps[k], fmt.Sprint(w.Pod.Name, " step ", k)
+			assert.Equal(t, one.Seen, other.Seen, step)
+			alike(t, step+": completed", one.Completed, other.Completed)
+			alike(t, step+": in flight", one.InFlight, other.InFlight)
+			alike(t, step+": running", one.Running, other.Running)
+			alike(t, step+": waiting", one.Waiting, other.Waiting)
+			alike(t, step+": input", one.Input.Sum, other.Input.Sum)
+			alike(t, step+": time to first token", one.FirstToken.Value(), other.FirstToken.Value())
+		}
+	}
+}
+
+// compareDays compares the load of earlier days at this time of the day after. Where servers were there for a
+// part of a step only, Prometheus counts what they completed over all of it, and VictoriaMetrics over that part.
+func compareDays(t *testing.T, asked, victoria *prometheus.Client, begin, last time.Time) {
+	t.Helper()
+	at, compared := last.Add(forecast.HistoryAgo[0]), 0
+	want, err := asked.Earlier(t.Context(), at)
+	require.NoError(t, err)
+	got, err := victoria.Earlier(t.Context(), at)
+	require.NoError(t, err)
+	require.Len(t, want, 1)
+	for key, w := range want {
+		g := got[key]
+		require.Len(t, g, len(w))
+		for i := range w {
+			require.Len(t, g[i].Rates, len(w[i].Rates))
+			for k, rate := range w[i].Rates {
+				from := w[i].From.Add(time.Duration(k) * w[i].Step)
+				if !from.Before(begin) && !from.Add(w[i].Step).After(last) {
+					alike(t, fmt.Sprint("rate ", k), rate, g[i].Rates[k])
+					compared++
+				}
+			}
+		}
+	}
+	assert.Positive(t, compared)
+}
+
+// alike compares two numbers of which both may be unknown.
+func alike(t *testing.T, of string, want, got float64) {
+	t.Helper()
+	if math.IsNaN(want) || math.IsNaN(got) {
+		assert.Equal(t, math.IsNaN(want), math.IsNaN(got), of)
+		return
+	}
+	assert.InDelta(t, want, got, max(0.01, 0.05*math.Abs(want)), of)
 }
 
 // same compares samples and spans. A rate may differ a little: VictoriaMetrics knows the value before the
