@@ -146,12 +146,12 @@ func (s silent) Of(pod types.NamespacedName) error {
 	return nil
 }
 
-// leftOut are namespaces that were not read, and why.
-type leftOut map[string]string
+// leftOutError are namespaces that were not read, and why.
+type leftOutError map[string]string
 
-func (l leftOut) Error() string { return fmt.Sprint(len(l), " namespaces are left out") }
+func (l leftOutError) Error() string { return fmt.Sprint(len(l), " namespaces are left out") }
 
-func (l leftOut) OfNamespace(name string) error {
+func (l leftOutError) OfNamespace(name string) error {
 	if why, ok := l[name]; ok {
 		return errors.New(why)
 	}
@@ -197,11 +197,11 @@ func TestAnnotate(t *testing.T) {
 		{"Prometheus fails and nothing serves", settled(facts()), &variant{}, errors.New("first"), false, nil, "80 % full"},
 		{"Prometheus fails and the model sleeps", settled(facts(), func(p *decision.VariantPlan) { p.Current = 0 }), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
-		{"another namespace is left out and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, leftOut{"other": "too much"}, false,
+		{"another namespace is left out and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, leftOutError{"other": "too much"}, false,
 			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}}, "80 % full"},
-		{"the own namespace is left out", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.Join(leftOut{"n": "too much", "other": "much more"}), false,
+		{"the own namespace is left out", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.Join(leftOutError{"n": "too much", "other": "much more"}), false,
 			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "too much"}}, "80 % full"},
-		{"another namespace is left out and the rest fails", settled(facts(decision.ReasonMetricsPartial)), &variant{}, errors.Join(leftOut{"other": "too much"}, errors.New("first")), false,
+		{"another namespace is left out and the rest fails", settled(facts(decision.ReasonMetricsPartial)), &variant{}, errors.Join(leftOutError{"other": "too much"}, errors.New("first")), false,
 			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: first"}}, "80 % full"},
 		{"the decision failed, too", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: "which OptimizationFailed"}}, "why"},

@@ -74,7 +74,7 @@ func TestReportsOfOddReplicas(t *testing.T) {
 		"its completions count twice": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) { p.Served.Value, p.Recent.Value = 2*p.Served.Value, 2*p.Recent.Value })
 		}, noneBad, 0},
-		"all that it counts counts twice": {func(f *fluid, web *vessel) {
+		"each of its counts is doubled": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
 				for _, s := range p.counts() {
 					s.Value *= 2

@@ -161,12 +161,11 @@ func explain(w *preFilterState, nodes *snapshot) explanation {
 // with what its own taints and the pod's affinity say.
 func (w *preFilterState) verdictOn(n *placement.Node, what *carried, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) placement.Verdict {
 	pool := what.pool(shape.Device(), w.resource)
-	if w.any() {
+	switch {
+	case w.any() || pool < 0 && !w.spans && w.own[what.node.Name]:
 		pool = what.under(w.resource)
-	} else if pool < 0 && w.spans {
+	case pool < 0 && w.spans:
 		pool = what.spanning(w.resource)
-	} else if pool < 0 && w.own[what.node.Name] {
-		pool = what.under(w.resource)
 	}
 	if pool >= 0 && (w.any() || what.devices[pool].Accelerator == "") {
 		called(n, pool, shape)

@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -131,7 +130,7 @@ func TestWhoIsLeftOut(t *testing.T) {
 	c.leaveOut(strings.Repeat("n", 63), start)
 	assert.Equal(t, []string{"n0", "n1", "n2", "n3"}, c.names(), "not what has no name, nor any number")
 	failed := LeftOutError{}
-	require.True(t, errors.As(c.tell("x"), &failed))
+	require.ErrorAs(t, c.tell("x"), &failed)
 	require.NoError(t, failed.OfNamespace("other"))
 	assert.NotContains(t, failed.OfNamespace("n1").Error(), "n2", "nobody is told of others")
 
