@@ -32,8 +32,8 @@ type Devices struct {
 	// oversold is set where the node offers more than its labels say that it has, times
 	// as often as they say that each is offered: something else shares them.
 	oversold bool
-	// unsaid is set where the labels say nothing of the devices at all.
-	unsaid bool
+	// unlabelled is set where the labels say nothing of the devices at all.
+	unlabelled bool
 	// slice is the name of devices that are part of a slice over several hosts, which
 	// have no Name because they are to be had with those of the other hosts alone.
 	slice Name
@@ -96,7 +96,7 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		var part Name
 		part.refine(labels, o)
 		most := o.most(labels, part)
-		d.unsaid = part == Name{} && o.spans(labels) == "" && (most == 0 || o.all <= most)
+		d.unlabelled = part == Name{} && o.spans(labels) == "" && (most == 0 || o.all <= most)
 		return d
 	}
 	best := slices.MinFunc(all, said.compare)

@@ -13,9 +13,8 @@ import (
 
 // fraction matches what follows the domain in the resources that count memory, cores or
 // shares of devices, devices that are offered several times, or who goes first on a shared
-// one. They are many, and new ones
-// come: so they are told by their words. The table in fraction_test.go has the published
-// ones, with version and place.
+// one. They are many, and new ones come: so they are told by their words. The table in
+// fraction_test.go has the published ones, with version and place.
 var fraction = regexp.MustCompile(`(?i)` +
 	`(?:mem|memory|cores?|percent(?:age)?|ratio|tiles|tflops)(?:[^a-z]|$)` +
 	`|(?:^|[^a-z])[vqscd]?gpu-?num(?:ber)?$|dcunum$|gpu-[0-9]+gi?b$|gpu\.shared$` +

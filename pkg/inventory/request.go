@@ -188,7 +188,7 @@ func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1
 			check(i)
 		}
 		for _, i := range inv.ofType[""] {
-			if inv.Carried[i].OfWhichNothingIsSaid(resource) {
+			if inv.Carried[i].Unlabelled(resource) {
 				check(i)
 			}
 		}
@@ -208,7 +208,7 @@ func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1
 func (inv *Inventory) mayTake(i int, shape capacity.Shape, resource corev1.ResourceName) bool {
 	n := &inv.Cluster.Nodes[i]
 	return n.Type(shape) == placement.Fits ||
-		shape.Devices > 0 && n.Out == "" && inv.Carried[i].OfWhichNothingIsSaid(resource)
+		shape.Devices > 0 && n.Out == "" && inv.Carried[i].Unlabelled(resource)
 }
 
 // answer is why a node refuses a pod.

@@ -13,7 +13,7 @@ import (
 func (p *Plugin) ownOf(variant *v1alpha1.VariantAutoscaling, resource corev1.ResourceName, nodes *snapshot) map[string]bool {
 	var own map[string]bool
 	for i, info := range nodes.infos {
-		if !nodes.what[i].OfWhichNothingIsSaid(resource) || info.GetRequested().GetScalarResources()[resource] <= 0 {
+		if !nodes.what[i].Unlabelled(resource) || info.GetRequested().GetScalarResources()[resource] <= 0 {
 			continue
 		}
 		for _, on := range info.GetPods() {
@@ -49,7 +49,7 @@ func (p *Plugin) showing(inv *inventory.Inventory, pods []*corev1.Pod) map[*v1al
 	silent := map[string]bool{}
 	for i, c := range inv.Carried {
 		for j := range c.Devices {
-			if c.OfWhichNothingIsSaid(c.Devices[j].Resource) {
+			if c.Unlabelled(c.Devices[j].Resource) {
 				silent[inv.Nodes[i].Name] = true
 			}
 		}

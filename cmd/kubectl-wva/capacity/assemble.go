@@ -131,8 +131,8 @@ func (a *assembly) addPods(v *variant, out *report.VariantCapacity) (pods []*cor
 	return pods, nodes
 }
 
-// request is what one replica asks for, where its pods are on these nodes. Of a kind whose pod template is not known, the object may say
-// it.
+// request is what one replica asks for, where its pods are on these nodes. Of a kind whose
+// pod template is not known, the object may say it.
 func (a *assembly) request(v *variant, nodes []*corev1.Node, pods []*corev1.Pod) (*placement.Request, error) {
 	spec := &v.object.Spec
 	if v.target.problem != "" {
