@@ -2,8 +2,9 @@ package decision
 
 import "slices"
 
-// unseenTimes is how many times as much as its replicas show a model's gateway may count. It may
-// be read a little before they are.
+// unseenTimes is how many times as much as its replicas show a model's gateway may count: it may be
+// read a little before they are. It is also how many times as fast as its tokens tell a replica may
+// have served: several tokens may come at once, and only then is a time between two taken.
 const unseenTimes = 4
 
 // disbelieve leaves out counts that cannot be. A server that shows zeros once, as while its page is
@@ -43,14 +44,28 @@ func (r *round) cannot(p *Replica, inFlight float64) bool {
 }
 
 // atMost is the most that the replica can have completed, in requests per second. By Little's law
-// it completes what it has in service over the time that this takes, where a request more may be
-// overlooked; beside that, what it had when the window began, which is no more than the model has.
+// it completes what it has over the time that this takes, where a request more may be overlooked;
+// beside that, what it had when the window began, which is no more than the model has.
 func (r *round) atMost(p *Replica, inFlight float64) (most float64, known bool) {
-	if !r.usable(p.Running) || !r.usable(p.InService) || p.InService.Value == 0 {
+	has, stay := r.stay(p)
+	if stay == 0 {
 		return 0, false
 	}
-	most = ((1+settledWithin)*p.Running.Value + 1) / p.InService.Value
-	return most + inFlight/r.window(p).Seconds(), true
+	return ((1+settledWithin)*has+1)/stay + inFlight/r.window(p).Seconds(), true
+}
+
+// stay is for how many seconds a request is at the replica at least, and how many requests are, both
+// without those that wait where its time in service is shown. Else its tokens tell the time. It is 0
+// where nothing tells it.
+func (r *round) stay(p *Replica) (requests, seconds float64) {
+	switch {
+	case !r.usable(p.Running):
+	case r.usable(p.InService) && p.InService.Value > 0:
+		return p.Running.Value, p.InService.Value
+	case r.usable(p.Waiting) && r.usable(p.TTFT) && r.usable(p.ITL) && r.usable(p.Output):
+		return p.Running.Value + p.Waiting.Value, (p.TTFT.Value + max(0, p.Output.Value-1)*p.ITL.Value) / unseenTimes
+	}
+	return 0, 0
 }
 
 // disbelieveGateway leaves out a gateway's count of which the replicas can have done next to

@@ -12,11 +12,12 @@ import (
 // One scrape of zeros of everything, as while servers make their pages anew, buys nothing.
 func TestZerosAreNoArrivals(t *testing.T) {
 	for _, way := range ways {
-		for _, gateway := range []bool{false, true} {
+		// Without a gateway, also where nobody tells a time in service.
+		for _, c := range []struct{ gateway, untimed bool }{{}, {untimed: true}, {gateway: true}} {
 			for _, n := range []int{2, 10} {
-				t.Run(fmt.Sprintf("%s, gateway %v, %d replicas", way, gateway, n), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, gateway %v, untimed %v, %d replicas", way, c.gateway, c.untimed, n), func(t *testing.T) {
 					f, web := oddFleet(n, way, 0.6)
-					f.models[0].direct = !gateway
+					f.models[0].direct, f.untimed = !c.gateway, c.untimed
 					f.run(calm + 30*time.Minute)
 					before, writes := web.replicas, len(f.writes)
 					f.zeroed = true
@@ -34,9 +35,14 @@ func TestZerosAreNoArrivals(t *testing.T) {
 
 // A replica completes no more than it had, and than it can have begun and ended within the window.
 func TestWhatAReplicaCannotHaveDone(t *testing.T) {
+	s := func(v float64) Sample { return Sample{v, epoch, true} }
+	// By its tokens a request takes 1 s + 99 * 40 ms here, a little less than five seconds.
+	byTokens := func(p *Replica) {
+		p.InService, p.Waiting, p.TTFT, p.ITL, p.Output = Sample{}, s(0), s(1), s(0.04), s(100)
+	}
 	for name, c := range map[string]struct {
 		running, inService, served, inFlight float64
-		unknown                              bool
+		change                               func(*Replica)
 		cannot                               bool
 	}{
 		"as much as it has in service over that time":       {running: 10, inService: 5, served: 2},
@@ -45,13 +51,23 @@ func TestWhatAReplicaCannotHaveDone(t *testing.T) {
 		"what it had, which is gone":                        {running: 0, inService: 60, served: 1, inFlight: 60},
 		"more than the model had":                           {running: 0, inService: 60, served: 1.1, inFlight: 60, cannot: true},
 		"answers at once, which no scrape finds in service": {running: 0, inService: 0.005, served: 150},
-		"nobody tells a time in service":                    {running: 10, served: 200, unknown: true},
+		"nobody tells a time":                               {running: 10, served: 200, change: func(p *Replica) { p.InService = Sample{} }},
+		"as much as its tokens tell":                        {running: 10, served: 2, change: byTokens},
+		"tokens that come three at once":                    {running: 10, served: 6, change: byTokens},
+		"a hundred times as much as its tokens tell":        {running: 10, served: 200, change: byTokens, cannot: true},
+		"most of it waits": {running: 10, served: 40, change: func(p *Replica) {
+			byTokens(p)
+			p.Waiting = s(90)
+		}},
+		"nobody tells lengths": {running: 10, served: 200, change: func(p *Replica) {
+			byTokens(p)
+			p.Output = Sample{}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := func(v float64) Sample { return Sample{v, epoch, true} }
 			p := Replica{Name: "v-0", Running: s(c.running), Served: s(c.served), InService: s(c.inService), Recent: s(c.served), InFlightGrowth: s(0)}
-			if c.unknown {
-				p.InService = Sample{}
+			if c.change != nil {
+				c.change(&p)
 			}
 			in := &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{p}}
 			r, m, v := bare(DefaultPolicy(), Memory{}, in)

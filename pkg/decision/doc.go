@@ -61,7 +61,7 @@
 //	leastUnsaturated      replicas  P  known to have some spare before a ready one goes
 //	hollow                share     C  of the usual answer below which that of one replica alone is none: any small one
 //	leastJudged           requests  C  completed in a window that tell a replica from others: the mean of as many is a third off
-//	unseenTimes           -         C  times what its replicas can have done that a gateway may count: it may be read before they are
+//	unseenTimes           -         C  times what its replicas can have done that a gateway may count, as it may be read before they are, and times as fast as its tokens tell that one may serve
 //	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
@@ -75,7 +75,7 @@
 //	sameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
 //	samePoint             share     C  change of what was seen, or of the lengths, up to which a latency model and a rate stand
 //	halved                share     C  of what it was below which a rate that a latency model alone lowers is confirmed over a window
-//	leastShown            share     C  of what replicas served while the promise was kept that one is counted for: an estimate is less wrong
+//	leastShown            share     C  of what replicas served while the promise was kept that one is counted for, as an estimate is less wrong, and the step in which a latency model alone lowers a rate
 //	sizesPerRound         rates     M  the same
 //	sameBurst             share     C  the same for how bursty arrivals are
 //	leastDeadline         time      C  least start-up deadline

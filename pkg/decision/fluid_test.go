@@ -51,6 +51,8 @@ type fluid struct {
 	change func(*Snapshot)
 	// zeroed has the next scrape show zeros alone.
 	zeroed bool
+	// untimed has no server show a time in service.
+	untimed bool
 	// happened is set when a pod became ready.
 	happened bool
 }
@@ -563,7 +565,9 @@ func (f *fluid) shown(profile serving.Profile, p *vat) Replica {
 		return r
 	}
 	at := profile.Steady(max(1, r.Running.Value), conv)
-	r.InService = sample(r.Running.Value / float64(profile.Steady(r.Running.Value, conv).Rate))
+	if !f.untimed {
+		r.InService = sample(r.Running.Value / float64(profile.Steady(r.Running.Value, conv).Rate))
+	}
 	r.ITL = sample(float64(at.ITL) / 1000)
 	r.TTFT = sample(float64(at.TTFT)/1000 + r.Waiting.Value/r.Served.Value)
 	r.Input, r.Output = sample(float64(conv.Input)), sample(float64(conv.Output))

@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -156,6 +157,40 @@ func TestReportsOfGatewaysThatCountSomethingElse(t *testing.T) {
 		assert.LessOrEqual(t, most, many*5/4+1, name)
 		if c.told != "" {
 			assert.True(t, told[c.told], name)
+		}
+	}
+}
+
+// A gateway that is scraped more often than the servers knows of a step before them. Both count all.
+func TestCountsOfDifferentPacesAreNoParts(t *testing.T) {
+	const at = 40 * time.Minute
+	for _, every := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {
+		for _, late := range []time.Duration{0, 45 * time.Second} {
+			for _, load := range [][2]float64{{40, 6}, {6, 40}, {10, 8}, {30, 0}} {
+				t.Run(fmt.Sprintf("every %s, %s late, %v req/s", every, late, load), func(t *testing.T) {
+					web := vesselOf("web", 16)
+					m := &flow{id: "m", direct: true, arrivals: step(at, load[0], load[1]), variants: []*vessel{web}}
+					f := newFluid(machines(8), DefaultPolicy(), m)
+					f.every, f.late = every, late
+					var seen []scrape
+					f.change = func(s *Snapshot) {
+						if seen = append(seen, scrape{at: f.now, done: m.arrived}); len(seen) < 2 {
+							return
+						}
+						seen = slices.DeleteFunc(seen, func(o scrape) bool { return f.now.Sub(o.at) > f.policy.Window })
+						of, count := &s.Models[0], func(s scrape) float64 { return s.done }
+						n := len(seen)
+						of.Arrival, of.Recent = rateOf(seen, count), rateOf(seen[n-2:], count)
+						of.RecentSpan = seen[n-1].at.Sub(seen[n-2].at)
+					}
+					f.told = func(_ *Snapshot, plan *Plan) {
+						for _, fact := range plan.Models[0].Variants[0].Facts {
+							assert.NotContains(t, []Reason{ReasonGatewayCountsPart, ReasonReplicasCountPart}, fact.Reason, "%s: %s", f.elapsed(), fact.Detail)
+						}
+					}
+					f.run(2 * at)
+				})
+			}
 		}
 	}
 }

@@ -28,7 +28,8 @@ const (
 	// halved is the share of what it was below which a rate within a promise is confirmed first.
 	halved = 0.5
 	// leastShown is the share of what replicas served while the promise was kept that one is counted
-	// to serve at least: a minute in which few requests missed it may be chance.
+	// to serve at least: a minute in which few requests missed it may be chance. It is also the step
+	// in which a rate falls that a latency model alone lowers.
 	leastShown = 0.85
 	// sizesPerRound is how many rates within a promise are found in one round, for
 	// variants that have none and about as many newer ones for the others, in turns. One
@@ -77,7 +78,7 @@ type Sizing struct {
 	Keeps bool
 	// Found is when Rate was found.
 	Found time.Time
-	// Doubted is since when it would be less than half of that by the latency model alone.
+	// Doubted is since when it would be less by the latency model alone (doubt).
 	Doubted time.Time
 	// Shown is the most that a replica was seen to serve while the promise was kept, of requests
 	// of the shape ShownOf.
@@ -186,25 +187,66 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
 	asked.PeakRate, _ = serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.PeakShare)
-	if held := r.doubt(&old, &asked); held {
+	if held := r.doubt(m, v, &old, &asked); held {
 		asked = old
 	}
 	v.next.Sizing = asked
 	return asked.Rate, true
 }
 
-// doubt reports whether a rate is not believed yet: less than half of what it was, of the same
-// requests and the same promise, so that the latency model alone says so. One that is wrong would
-// buy twice the fleet. It has a metrics window to show that it is not.
-func (r *round) doubt(old, found *Sizing) bool {
-	same := *old
+// doubt reports whether a rate is not believed yet that is less than it was, of the same requests and
+// the same promise, so that the latency model alone says so. One that is wrong would buy a second
+// fleet. Where replicas lack, less than half of it has a metrics window to show that it is true. Where
+// nothing else says so, each further window without a start lowers it by one step, the smallest that
+// tells anything.
+func (r *round) doubt(m *model, v *variant, old, found *Sizing) bool {
+	same, alone := *old, r.nothingLacks(m) && !r.misses(v, m.promise.SLO)
 	same.Profile, same.Burst = found.Profile, found.Burst
-	if found.Rate >= old.Rate*halved || !same.holds(*found) {
+	least := halved * old.Rate
+	if alone {
+		least = leastShown * old.Rate
+	}
+	switch {
+	case found.Rate >= least, !same.holds(*found):
 		old.Doubted = time.Time{}
 		return false
+	case alone && m.starts():
+		old.Doubted = time.Time{}
+		return true
 	}
 	old.Doubted = r.since(old.Doubted)
-	return r.snapshot.Time.Sub(old.Doubted) < r.policy.Window
+	if r.snapshot.Time.Sub(old.Doubted) < r.policy.Window {
+		return true
+	}
+	if alone {
+		old.Rate, old.PeakRate, old.Doubted = leastShown*old.Rate, leastShown*old.PeakRate, r.snapshot.Time
+	}
+	return alone
+}
+
+// nothingLacks reports whether nothing that is counted says that replicas are missing.
+func (r *round) nothingLacks(m *model) bool {
+	missed := r.age(m.in.Met.Sample) == ageFresh && m.in.Met.Value < r.policy.Share
+	return !missed && m.load.saturated == 0 && m.demand.backlog <= m.waitingShort()
+}
+
+// misses reports whether most of the variant's replicas miss the promise in the mean.
+func (r *round) misses(v *variant, slo capacity.SLO) bool {
+	above := func(s Sample, most capacity.Milliseconds) bool {
+		return most > 0 && r.age(s) == ageFresh && 1000*s.Value > float64(most)
+	}
+	heard, missing := 0, 0
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		switch {
+		case v.odd.at(i):
+		case above(p.ITL, slo.ITL), above(p.TTFT, slo.TTFT):
+			heard, missing = heard+1, missing+1
+		case r.age(p.ITL) == ageFresh, r.age(p.TTFT) == ageFresh:
+			heard++
+		}
+	}
+	return missing > heard-missing
 }
 
 // show notes what the variant's replicas serve while the promise is kept: an estimate alone that

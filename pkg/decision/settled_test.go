@@ -116,6 +116,7 @@ func TestALatencyModelStandsWhileNothingElseIsSeen(t *testing.T) {
 		s := w.snapshot()
 		p := &s.Models[0].Variants[0].Replicas[0]
 		p.ITL, p.TTFT = w.sample(itl), w.sample(0.1)
+		p.InService = w.sample(p.Running.Value / p.Served.Value)
 		_, memory = Decide(s, policy, memory, RoundFull)
 		return memory.Variants[key].Latency.Fitted.Sub(epoch.Add(time.Hour))
 	}

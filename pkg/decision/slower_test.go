@@ -85,8 +85,8 @@ func TestWhenALatencyModelIsDoubted(t *testing.T) {
 	}
 }
 
-// A rate within the promise that falls by more than half, of the same requests and the same promise, has to
-// last for a metrics window before it counts.
+// Where the promise is missed, a rate within it that falls by more than half, of the same requests and
+// the same promise, has to last for a metrics window before it counts.
 func TestARateThatHalvesIsConfirmed(t *testing.T) {
 	policy := DefaultPolicy()
 	asked := Sizing{Profile: onH100.Paced(3), Shape: conv, SLO: capacity.SLO{ITL: 20}, Share: 0.99, PeakShare: 0.9}
@@ -112,11 +112,80 @@ func TestARateThatHalvesIsConfirmed(t *testing.T) {
 		"more again, after doubt": {doubted(before, time.Hour), 4, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, _ := bare(policy, Memory{}, &Variant{Name: "v"})
+			r, m, v := bare(policy, Memory{}, &Variant{Name: "v"})
+			m.in.Met = Exactly(Sample{0.5, epoch, true})
 			found := asked
 			found.Rate = c.rate
-			require.Equal(t, c.held, r.doubt(&c.old, &found))
+			require.Equal(t, c.held, r.doubt(m, v, &c.old, &found))
 			assert.Equal(t, c.held, c.old.Doubted != time.Time{} && r.snapshot.Time.Sub(c.old.Doubted) < policy.Window)
+		})
+	}
+}
+
+// Where nothing else says that replicas lack, a rate that the latency model alone lowers falls by one step
+// for each metrics window in which none starts.
+func TestARateThatALatencyModelAloneLowersFallsInSteps(t *testing.T) {
+	policy := DefaultPolicy()
+	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{TTFT: 1000, ITL: 20}}}
+	s := func(v float64) Sample { return Sample{v, epoch, true} }
+	pods := func(itl ...float64) (list []Replica) {
+		for i, one := range itl {
+			list = append(list, Replica{Name: fmt.Sprint("v-", i), ITL: s(one), TTFT: s(0.5)})
+		}
+		return list
+	}
+	at := func(ago time.Duration) time.Time { return epoch.Add(-ago) }
+	for name, c := range map[string]struct {
+		rate    capacity.Rate
+		doubted time.Time
+		change  func(m *model, v *variant)
+		// held says that it is not believed, want is what counts then, and since is since when it is
+		// doubted.
+		held  bool
+		want  capacity.Rate
+		since time.Time
+	}{
+		"a little less":               {rate: 3.6},
+		"more than a step less":       {rate: 3.2, held: true, want: 4, since: at(0)},
+		"for nearly a window":         {rate: 3.2, doubted: at(59 * time.Second), held: true, want: 4, since: at(59 * time.Second)},
+		"for a window":                {rate: 3.2, doubted: at(time.Minute), held: true, want: 3.4, since: at(0)},
+		"a tenth, for a window":       {rate: 0.4, doubted: at(time.Minute), held: true, want: 3.4, since: at(0)},
+		"within a step of it, though": {rate: 3.45, doubted: at(time.Minute)},
+		"while one starts": {rate: 0.4, doubted: at(time.Minute), held: true, want: 4, change: func(_ *model, v *variant) {
+			v.fleet.supply = v.fleet.count[stateServing] + 1
+		}},
+		"the share that met it says so, too": {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *model, _ *variant) { m.in.Met = Exactly(s(0.5)) }},
+		"it said so long ago": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(m *model, _ *variant) {
+			m.in.Met = Exactly(Sample{0.5, at(time.Hour), true})
+		}},
+		"the share that met it does not": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(m *model, _ *variant) { m.in.Met = Exactly(s(1)) }},
+		"one is saturated":               {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *model, _ *variant) { m.load.saturated = 1 }},
+		"requests wait":                  {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *model, _ *variant) { m.demand.backlog = 100 }},
+		"most miss it in the mean":       {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(_ *model, v *variant) { v.in.Replicas = pods(0.03, 0.03, 0.01) }},
+		"their first token does": {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(_ *model, v *variant) {
+			v.in.Replicas = pods(0.01)
+			v.in.Replicas[0].TTFT = s(3)
+		}},
+		"half of them do": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(_ *model, v *variant) { v.in.Replicas = pods(0.03, 0.01) }},
+		"those do that differ": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(_ *model, v *variant) {
+			v.in.Replicas, v.odd.of = pods(0.03, 0.03, 0.01), []*Odd{{}, {}, nil}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 1, Ready: 1})
+			m.promise = policy.Promises[m.key]
+			if c.change != nil {
+				c.change(m, v)
+			}
+			found := Sizing{Profile: onH100.Paced(2), Shape: conv, SLO: m.promise.SLO, Share: 0.99, PeakShare: 0.9, Rate: c.rate}
+			old := found
+			old.Profile, old.Rate, old.PeakRate, old.Doubted = onH100, 4, 6, c.doubted
+			require.Equal(t, c.held, r.doubt(m, v, &old, &found))
+			assert.Equal(t, c.since, old.Doubted)
+			if c.held {
+				assert.InEpsilon(t, float64(c.want), float64(old.Rate), 1e-9)
+				assert.InEpsilon(t, 1.5*float64(c.want), float64(old.PeakRate), 1e-9)
+			}
 		})
 	}
 }
