@@ -4,24 +4,28 @@ import "slices"
 
 // unseenTimes is how many times as much as its replicas show a model's gateway may count: it may be
 // read a little before they are. It is also how many times as fast as its tokens tell a replica may
-// have served: several tokens may come at once, and only then is a time between two taken.
+// serve: several tokens may come at once, and the time is that between two times.
 const unseenTimes = 4
 
-// disbelieve leaves out counts that cannot be. A server that shows zeros once, as while its page is
+// disbelieve leaves out counts and lengths that cannot be. A server that shows zeros once, as while its page is
 // not made yet, or because another one answers for it, seems to have done within a metrics window
 // what it did in all its life: a counter that falls is taken to have begun anew from zero.
 func (r *round) disbelieve(m *model) {
 	inFlight := r.mostInFlight(m)
 	for _, v := range m.variants {
-		cannot := func(p Replica) bool { return r.cannot(&p, inFlight) }
-		if !slices.ContainsFunc(v.in.Replicas, cannot) {
+		wrong := func(p Replica) bool { return r.cannot(&p, inFlight) || r.tooLong(&p) }
+		if !slices.ContainsFunc(v.in.Replicas, wrong) {
 			continue
 		}
 		found := *v.in
 		found.Replicas = slices.Clone(found.Replicas)
 		for i := range found.Replicas {
-			if p := &found.Replicas[i]; cannot(*p) {
+			p := &found.Replicas[i]
+			if r.cannot(p, inFlight) {
 				p.Served, p.Recent, p.InFlightGrowth = Sample{}, Sample{}, Sample{}
+			}
+			if r.tooLong(p) {
+				p.Input, p.Output = Sample{}, Sample{}
 			}
 		}
 		v.in = &found
@@ -52,6 +56,16 @@ func (r *round) atMost(p *Replica, inFlight float64) (most float64, known bool) 
 		return 0, false
 	}
 	return ((1+settledWithin)*has+1)/stay + inFlight/r.window(p).Seconds(), true
+}
+
+// tooLong reports whether the replica's requests are not as long as is said: prompts do not fit its
+// cache, or answers its time in service.
+func (r *round) tooLong(p *Replica) bool {
+	if r.usable(p.Input) && r.usable(p.KVTokens) && p.KVTokens.Value > 0 && p.Input.Value > p.KVTokens.Value {
+		return true
+	}
+	return r.usable(p.Output) && r.usable(p.InService) && r.usable(p.ITL) && p.ITL.Value > 0 && p.InService.Value > 0 &&
+		p.Output.Value > unseenTimes*(p.InService.Value/p.ITL.Value+1)
 }
 
 // stay is for how many seconds a request is at the replica at least, and how many requests are, both

@@ -80,6 +80,40 @@ func TestWhatAReplicaCannotHaveDone(t *testing.T) {
 	}
 }
 
+// Requests are no longer than a replica's cache holds, and than it can have answered.
+func TestHowLongRequestsCannotBe(t *testing.T) {
+	s := func(v float64) Sample { return Sample{v, epoch, true} }
+	for name, c := range map[string]struct {
+		change  func(*Replica)
+		tooLong bool
+	}{
+		"as they are":                        {change: func(*Replica) {}},
+		"four tokens at once":                {change: func(p *Replica) { p.Output = s(400) }},
+		"a hundred times as long":            {change: func(p *Replica) { p.Output = s(10000) }, tooLong: true},
+		"nobody tells a time in service":     {change: func(p *Replica) { p.Output, p.InService = s(10000), Sample{} }},
+		"nobody tells a time between two":    {change: func(p *Replica) { p.Output, p.ITL = s(10000), Sample{} }},
+		"one token, which takes no time":     {change: func(p *Replica) { p.Output, p.InService = s(1), s(0.01) }},
+		"prompts that fill the cache":        {change: func(p *Replica) { p.Input = s(100000) }},
+		"prompts that do not fit it":         {change: func(p *Replica) { p.Input = s(100001) }, tooLong: true},
+		"prompts for a cache nobody knows":   {change: func(p *Replica) { p.Input, p.KVTokens = s(1e6), Sample{} }},
+		"prompts for a cache of no tokens":   {change: func(p *Replica) { p.Input, p.KVTokens = s(1e6), s(0) }},
+		"it is long ago that they were so":   {change: func(p *Replica) { p.Output = Sample{10000, epoch.Add(-time.Hour), true} }},
+		"answers at once, with next to none": {change: func(p *Replica) { p.Output, p.InService, p.ITL = s(4), s(0.001), s(0.001) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Replica{Name: "v-0", Running: s(10), Served: s(2.5), InService: s(4), ITL: s(0.04), TTFT: s(0.1), Input: s(300), Output: s(100), KVTokens: s(100000)}
+			c.change(&p)
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{p}})
+			r.disbelieve(m)
+			was, is := p, v.in.Replicas[0]
+			if c.tooLong {
+				was.Input, was.Output = Sample{}, Sample{}
+			}
+			assert.Equal(t, was, is)
+		})
+	}
+}
+
 // A gateway counts what reaches the replicas, or waits, but for a little that they are read later.
 func TestWhatAGatewayCannotHaveCounted(t *testing.T) {
 	for name, c := range map[string]struct {

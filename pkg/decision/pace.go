@@ -19,6 +19,15 @@ func (r *round) windowOf(m *model) time.Duration {
 	return widest
 }
 
+// behind is how far back what the model's replicas show reaches, where that is not as usual.
+func (r *round) behind(m *model) (long time.Duration) {
+	m.eachReplica(func(p *Replica) { long = max(long, p.Pace.behind(r.policy.Freshness)) })
+	return long
+}
+
+// behind is how far back such samples reach; 0 where that is as usual.
+func (p Pace) behind(limit Freshness) time.Duration { return p.Window + p.late(limit) }
+
 // late is how old a sample is although nothing newer could be known: samples arrive late, and
 // between two of them lies an interval. There is a bound: what is older than that says nothing of
 // now, whatever the reason.

@@ -42,16 +42,46 @@ type Balance struct {
 	Part Part
 	// Gateway and Replicas are the rates that were held against each other last.
 	Gateway, Replicas float64
+	// GatewayLately and ReplicasLately are between what they were lately.
+	GatewayLately, ReplicasLately lately
+}
+
+// bounds are the least and the most of some rates.
+type bounds struct{ Least, Most float64 }
+
+// over are the bounds of these and of those.
+func (b bounds) over(o bounds) bounds { return bounds{min(b.Least, o.Least), max(b.Most, o.Most)} }
+
+// lately is between what a rate was since a time, and for as long before.
+type lately struct {
+	Since       time.Time
+	Now, Before bounds
+}
+
+// see adds a rate. It returns the bounds of what was seen for at least so long; for no time, of this one.
+func (l *lately) see(rate float64, at time.Time, long time.Duration) bounds {
+	one := bounds{rate, rate}
+	switch {
+	case l.Since.IsZero(), long == 0:
+		*l = lately{at, one, one}
+	case at.Sub(l.Since) >= long:
+		*l = lately{at, one, l.Now}
+	default:
+		l.Now = l.Now.over(one)
+	}
+	return l.Now.over(l.Before)
 }
 
 // balance holds the gateway's count against that of the replicas, once for each pair of new
 // samples. Each request is counted by both, so that chance is no more than that of the arrivals
-// within one window, for which the two may be apart; what is missing for longer is missing.
+// within one window, for which the two may be apart; what is missing for longer is missing. One of them
+// may be of a longer time than the other and known later. It is then between what the other one was in
+// that time.
 func (r *round) balance(m *model) Balance {
 	b := m.old.Balance
 	replicas, at, known := r.shownBy(m)
 	if r.age(m.in.Arrival) != ageFresh || !known {
-		if m.in.Arrival.Present && r.usable(m.in.Arrival) || r.snapshot.Time.Sub(b.Sampled) < seenWindows*r.policy.Window {
+		if m.in.Arrival.Present && r.usable(m.in.Arrival) || r.snapshot.Time.Sub(b.Sampled) < seenWindows*r.windowOf(m) {
 			return b
 		}
 		// Without a gateway there is nothing to compare, and what was is forgotten.
@@ -60,15 +90,17 @@ func (r *round) balance(m *model) Balance {
 	if at = earlier(at, m.in.Arrival.Time); !at.After(b.Sampled) {
 		return b
 	}
-	span := min(at.Sub(b.Sampled), r.policy.Window).Seconds()
-	gateway := m.in.Arrival.Value
+	window, gateway := r.windowOf(m), m.in.Arrival.Value
+	span := min(at.Sub(b.Sampled), window).Seconds()
 	b.Sampled, b.Gateway, b.Replicas = at, gateway, replicas
-	missing, noise := (replicas+r.queueGrowth(m)-gateway)*span, leastMissing*max(replicas, gateway)*span
-	enough := settledChance * math.Sqrt((replicas+gateway)*r.policy.Window.Seconds())
-	b.Beside = min(max(0, b.Beside+missing-noise), enough)
+	counted := b.GatewayLately.see(gateway, at, r.behind(m))
+	reached := b.ReplicasLately.see(replicas+r.queueGrowth(m), at, m.in.Pace.behind(r.policy.Freshness))
+	noise, enough := leastMissing*max(replicas, gateway), settledChance*math.Sqrt((replicas+gateway)*window.Seconds())
+	beside, unseen := reached.Least-counted.Most-noise, counted.Least-reached.Most-noise
+	b.Beside = min(max(0, b.Beside+beside*span), enough)
 	if r.carriesAll(m) {
 		// What else is missing is refused, or waits where nobody sees it, and is asked for all the same.
-		b.Unseen = min(max(0, b.Unseen-missing-noise), enough)
+		b.Unseen = min(max(0, b.Unseen+unseen*span), enough)
 	}
 	switch {
 	case b.Beside == 0 && b.Unseen == 0:
@@ -77,10 +109,13 @@ func (r *round) balance(m *model) Balance {
 	case b.Since.IsZero():
 		b.Since = at
 	}
-	switch lasted := at.Sub(b.Since) >= r.policy.Window; {
-	case lasted && b.Beside > 0 && b.Beside >= enough:
+	// What one scrape shows the other may show an interval later.
+	interval := m.in.RecentSpan
+	m.eachReplica(func(p *Replica) { interval = max(interval, p.RecentSpan) })
+	switch lasted := at.Sub(b.Since) >= window+interval; {
+	case lasted && beside > 0 && b.Beside >= enough:
 		b.Part = PartGateway
-	case lasted && b.Unseen > 0 && b.Unseen >= enough:
+	case lasted && unseen > 0 && b.Unseen >= enough:
 		b.Part = PartReplicas
 	case b.Part == PartGateway && b.Beside == 0, b.Part == PartReplicas && b.Unseen == 0:
 		b.Part = PartNone

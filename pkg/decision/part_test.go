@@ -161,36 +161,59 @@ func TestReportsOfGatewaysThatCountSomethingElse(t *testing.T) {
 	}
 }
 
-// A gateway that is scraped more often than the servers knows of a step before them. Both count all.
+// Where the gateway or the servers are scraped less often than the others, one of them knows of a step
+// before the other. Both count all.
 func TestCountsOfDifferentPacesAreNoParts(t *testing.T) {
 	const at = 40 * time.Minute
-	for _, every := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {
-		for _, late := range []time.Duration{0, 45 * time.Second} {
-			for _, load := range [][2]float64{{40, 6}, {6, 40}, {10, 8}, {30, 0}} {
-				t.Run(fmt.Sprintf("every %s, %s late, %v req/s", every, late, load), func(t *testing.T) {
-					web := vesselOf("web", 16)
-					m := &flow{id: "m", direct: true, arrivals: step(at, load[0], load[1]), variants: []*vessel{web}}
-					f := newFluid(machines(8), DefaultPolicy(), m)
-					f.every, f.late = every, late
-					var seen []scrape
-					f.change = func(s *Snapshot) {
-						if seen = append(seen, scrape{at: f.now, done: m.arrived}); len(seen) < 2 {
-							return
-						}
-						seen = slices.DeleteFunc(seen, func(o scrape) bool { return f.now.Sub(o.at) > f.policy.Window })
-						of, count := &s.Models[0], func(s scrape) float64 { return s.done }
-						n := len(seen)
-						of.Arrival, of.Recent = rateOf(seen, count), rateOf(seen[n-2:], count)
-						of.RecentSpan = seen[n-1].at.Sub(seen[n-2].at)
-					}
-					f.told = func(_ *Snapshot, plan *Plan) {
-						for _, fact := range plan.Models[0].Variants[0].Facts {
-							assert.NotContains(t, []Reason{ReasonGatewayCountsPart, ReasonReplicasCountPart}, fact.Reason, "%s: %s", f.elapsed(), fact.Detail)
-						}
-					}
-					f.run(2 * at)
-				})
+	type paced struct{ every, late time.Duration }
+	usual := paced{every: scrapeEvery}
+	rarely := []paced{{30 * time.Second, 0}, {time.Minute, 0}, {2 * time.Minute, 0}, {scrapeEvery, 45 * time.Second}, {time.Minute, 45 * time.Second}}
+	pairs := [][2]paced{{usual, usual}}
+	for _, one := range rarely {
+		pairs = append(pairs, [2]paced{one, usual}, [2]paced{usual, one})
+	}
+	for _, pair := range pairs {
+		gateway, servers := pair[0], pair[1]
+		for i, load := range [][2]float64{{40, 6}, {6, 40}, {10, 8}, {30, 0}, {40, 6}, {30, 0}} {
+			// The servers are scraped at 0 s.
+			phase := time.Second
+			if i >= 4 {
+				phase = 11 * time.Second
 			}
+			t.Run(fmt.Sprintf("gateway %v, servers %v, %v req/s, %s apart", gateway, servers, load, phase), func(t *testing.T) {
+				web := vesselOf("web", 16)
+				m := &flow{id: "m", direct: true, arrivals: step(at, load[0], load[1]), variants: []*vessel{web}}
+				f := newFluid(machines(8), DefaultPolicy(), m)
+				f.every, f.late = servers.every, servers.late
+				// seen is the gateway's page, as often as it is scraped and as late as that is known.
+				seen, reader := []scrape{}, fluid{every: gateway.every, late: gateway.late, policy: f.policy}
+				f.change = func(s *Snapshot) {
+					known := slices.DeleteFunc(slices.Clone(seen), func(o scrape) bool { return f.now.Sub(o.at) < gateway.late })
+					n := len(known)
+					if n < 2 {
+						return
+					}
+					known = known[max(0, n-int(reader.window()/gateway.every)):]
+					of, count := &s.Models[0], func(s scrape) float64 { return s.done }
+					n = len(known)
+					of.Arrival, of.Recent, of.Pace = rateOf(known, count), rateOf(known[n-2:], count), reader.pace()
+					of.RecentSpan = known[n-1].at.Sub(known[n-2].at)
+				}
+				told := map[string]time.Duration{}
+				f.told = func(_ *Snapshot, plan *Plan) {
+					for _, fact := range plan.Models[0].Variants[0].Facts {
+						if fact.Reason == ReasonGatewayCountsPart || fact.Reason == ReasonReplicasCountPart {
+							told[fact.Detail] = f.elapsed()
+						}
+					}
+				}
+				for f.elapsed() < 2*at {
+					if f.step(); f.elapsed()%gateway.every == phase%gateway.every {
+						seen = append(seen, scrape{at: f.now, done: m.arrived})
+					}
+				}
+				assert.Empty(t, told)
+			})
 		}
 	}
 }
