@@ -73,7 +73,10 @@ func aStep(t *testing.T, w *world) {
 	highest, _ := s.query(t, fmt.Sprintf("max_over_time(%s[3m:1s])", waiting))
 	need := int(math.Ceil((after + highest/drain.Seconds()) / carries))
 	drained := time.Since(stepped)
-	x.comesToAsk(t, patience, "fewer", func(n int32) bool { return recorded.fell() && n >= int32(math.Ceil(after/carries)) })
+	// Of what the load does not need all goes: the replicas that served from the first work for longest on
+	// their part of the backlog, and on a busy machine their queues end last.
+	least, most := int(math.Ceil(after/carries)), int(math.Ceil(after*lowerHeadroom/carries))
+	x.comesToAsk(t, 2*patience, "what the load needs", func(n int32) bool { return recorded.fell() && int(n) <= most+1 })
 	lowered := time.Since(stepped)
 	// Constant load: two full rounds and all between them change nothing.
 	w.roundsLater(t, instance, 2)
@@ -87,12 +90,11 @@ func aStep(t *testing.T, w *world) {
 	answer := ups[len(ups)-1]
 	assert.GreaterOrEqual(t, int(answer.to), need-1, "replicas for the load and its backlog")
 	assert.LessOrEqual(t, int(answer.to), 2*need, "and not many more")
-	// Two where a busy machine lets the last of the backlog come late.
+	// More than one where a busy machine lets the last of the backlog come late.
 	require.NotEmpty(t, downs)
-	assert.LessOrEqual(t, len(downs), 2, "writes that lower")
+	assert.LessOrEqual(t, len(downs), 3, "writes that lower")
 	assert.True(t, downs[0].at.After(answer.at))
 	last := downs[len(downs)-1]
-	least, most := int(math.Ceil(after/carries)), int(math.Ceil(after*lowerHeadroom/carries))
 	assert.GreaterOrEqual(t, int(last.to), least, "what the load alone needs stays")
 	assert.LessOrEqual(t, int(last.to), most+1, "what it does not need goes")
 }
