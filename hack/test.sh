@@ -5,7 +5,9 @@
 #   - a whole component of Kubernetes: without the race detector, for which all of
 #     Kubernetes would be compiled a second time;
 #   - pkg/localcluster: the test starts the programs in bin/, so it runs every time
-#     (go test cannot see that they changed), and one after the other;
+#     (go test cannot see that they changed), two at a time because they mostly wait;
+#   - of these test/integration/demo and test/integration/load, which send requests at a rate: one
+#     after the other;
 #   - test/integration/victoriametrics: starts the program that hack/tool.sh builds, which go
 #     test cannot see either;
 #   - test/closedloop: plays 2,000 scenarios one beside the other, without the race
@@ -21,11 +23,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=$(go list -m)
 # Not read from a pipe, which would hide that go list failed.
 linked=$(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./...)
-plain=() kubernetes=() cluster=() loop=() victoria=()
+plain=() kubernetes=() cluster=() alone=() loop=() victoria=()
 while read -r package group; do
 	case $group in
 	kubernetes) kubernetes+=("$package") ;;
 	cluster) cluster+=("$package") ;;
+	alone) alone+=("$package") ;;
 	loop) loop+=("$package") ;;
 	victoria) victoria+=("$package") ;;
 	*) plain+=("$package") ;;
@@ -38,6 +41,7 @@ done < <(awk -v cluster="$module/pkg/localcluster" '
 			if ($i == cluster) group = "cluster"
 			if ($i ~ /^k8s\.io\/kubernetes\/cmd\//) { group = "kubernetes"; break }
 		}
+		if (group == "cluster" && $1 ~ /\/test\/integration\/(demo|load)\.test$/) group = "alone"
 		if ($1 ~ /\/test\/closedloop\.test$/) group = "loop"
 		if ($1 ~ /\/test\/integration\/victoriametrics\.test$/) group = "victoria"
 		sub(/\.test$/, "", $1)
@@ -79,7 +83,10 @@ for modfile in cmd/scheduler/kubernetes-*.mod; do
 	run "the scheduler of Kubernetes $minor" go test -vet=off -modfile="$modfile" -tags "kubernetes$minor" -timeout 10m ./cmd/scheduler ./plugins/...
 done
 if [[ ${#cluster[@]} -gt 0 ]]; then
-	run "on a local cluster" go test -race -count=1 -p 1 -timeout 20m "${cluster[@]}"
+	run "on a local cluster" go test -race -count=1 -p 2 -timeout 20m "${cluster[@]}"
+fi
+if [[ ${#alone[@]} -gt 0 ]]; then
+	run "requests at a rate on a local cluster" go test -race -count=1 -p 1 -timeout 20m "${alone[@]}"
 fi
 
 good=$(grep -c '^ok  ' "$output" || true)
