@@ -75,10 +75,9 @@ BEGIN {
 	may["pkg/controller"] = ring0 " " ring1 " pkg/controller"
 	may["pkg/admission"] = ring0 " " ring1 " pkg/admission"
 	may["plugins"] = ring0 " " ring1
-	may["pkg/live"] = ring0 " " ring1 " pkg/live"
 	may["pkg/release"] = "pkg/release"
 	may["cmd/manager"] = ring0 " " ring1 " " ring2 " pkg/controller pkg/admission pkg/release cmd/manager"
-	may["cmd/kubectl-wva"] = ring0 " " ring1 " pkg/adapters/prometheus pkg/live pkg/release manifests/crd cmd/kubectl-wva"
+	may["cmd/kubectl-wva"] = ring0 " " ring1 " pkg/adapters/prometheus pkg/release manifests/crd cmd/kubectl-wva"
 	may["cmd/scheduler"] = ring0 " " ring1 " plugins cmd/scheduler"
 
 	# Of the standard library, what ring 0 may not name.
@@ -98,7 +97,7 @@ BEGIN {
 $1 == "package" {
 	path = own($2)
 	room = one_of(path, "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration " \
-		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/live pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
+		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
 	direct = split($3, imports, ",")
 	all = split($4, linked, ",")
 

@@ -11,7 +11,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/adopt"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
-	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/dashboard"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/explain"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/lint"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/migrate"
@@ -61,7 +60,7 @@ the permissions of your kubeconfig. Only --apply and --rollback change a cluster
 	flags := cluster.NewFlags()
 	flags.Add(command.PersistentFlags())
 	command.AddCommand(
-		status.NewCommand(flags), dashboard.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), shadow.NewCommand(flags),
+		status.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), shadow.NewCommand(flags),
 		capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(flags), replay.NewCommand(flags),
 		newCompletion(), newOptions(), newVersion(),
 	)

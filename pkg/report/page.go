@@ -108,8 +108,6 @@ type pageLive struct {
 	State string  `json:"state"`
 	Every float64 `json:"every"`
 	Ended bool    `json:"ended"`
-	// Notes say what could not be read.
-	Notes []string `json:"notes,omitempty"`
 }
 
 // pageRun is one run. Scene is what was run on what, Kind says whose policy it is.
@@ -151,9 +149,7 @@ type pageModel struct {
 	TTFTs      []*float64 `json:"ttft"`
 	ITLs       []*float64 `json:"itl"`
 	CostRate   []float64  `json:"cost"`
-	// CostFrom is the first point from which on the cost is known.
-	CostFrom  int       `json:"costFrom,omitempty"`
-	BoundRate []float64 `json:"bound,omitempty"`
+	BoundRate  []float64  `json:"bound,omitempty"`
 }
 
 // pageVariant is the course of one variant: from T[i] on, Wanted[i] and Ready[i].

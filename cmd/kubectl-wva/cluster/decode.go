@@ -3,14 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -76,25 +71,6 @@ func Unreadable(v *v1alpha1.VariantAutoscaling) error {
 	}
 	return fmt.Errorf("VariantAutoscaling %s/%s cannot be read, so the autoscaler leaves it out: %s; correct it with `kubectl -n %s edit %s %s`",
 		v.Namespace, v.Name, why, v.Namespace, v1alpha1.Resource, v.Name)
-}
-
-// EachByItself has a cache read VariantAutoscaling objects of a namespace, or of all, as the client does.
-func EachByItself(options cache.Options, api client.WithWatch, namespace string) cache.Options {
-	options.NewInformer = func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if _, ours := object.(*v1alpha1.VariantAutoscaling); ours {
-			from = &toolscache.ListWatch{
-				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-					list := &v1alpha1.VariantAutoscalingList{}
-					return list, api.List(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &o})
-				},
-				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-					return api.Watch(ctx, &v1alpha1.VariantAutoscalingList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &o})
-				},
-			}
-		}
-		return toolscache.NewSharedIndexInformer(from, object, resync, indexers)
-	}
-	return options
 }
 
 // Readable are the objects of a list that could be read, and what is wrong with the others.

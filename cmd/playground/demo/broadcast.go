@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/live"
+	"llmd.ai/workload-variant-autoscaler/cmd/playground/demo/live"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 

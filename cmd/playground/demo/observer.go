@@ -291,10 +291,9 @@ func (o *observer) moves() []report.ObservedMove {
 	defer o.mu.Unlock()
 	var out []report.ObservedMove
 	for _, p := range o.pods {
-		life := report.PodLife{Name: p.name, Variant: p.variant, Node: p.node, Made: p.seen, Placed: p.bound, Serving: p.served, Leaving: p.left, Gone: p.gone}
-		out = append(out, life.Moves(o.start)...)
+		out = append(out, p.moves(o.start)...)
 	}
-	report.SortMoves(out)
+	sortMoves(out)
 	return out
 }
 

@@ -20,8 +20,8 @@ import (
 
 // Latency is one of the two of a promise, as the histograms of servers count it. The share of
 // the requests within its target is found in two steps, because a histogram has many buckets:
-// first the ends of all buckets (Ends, EndsOf), then the rates of those beside the targets
-// alone (Rates, Shares).
+// first the ends of all buckets (ends, EndsOf), then the rates of those beside the targets
+// alone (rates, shares).
 type Latency struct {
 	// histograms count how long it took in seconds, the preferred one first. Each of the first requests
 	// counts requests, each other one tokens: these are no parts of one whole.
@@ -100,9 +100,7 @@ func inNamespace(namespace string) string {
 	return fmt.Sprintf("%s=%q,", modelserver.LabelNamespace, namespace)
 }
 
-// Ends asks for the ends of all buckets, in one namespace or, where it is empty, in all.
-func (l Latency) Ends(namespace string) string { return strings.Join(l.ends(namespace), " or ") }
-
+// ends asks for the ends of all buckets, in one namespace or, where it is empty, in all.
 func (l Latency) ends(namespace string) []string {
 	return l.ofEach(func(_ int, buckets string) string {
 		return fmt.Sprintf("group by (%s, le) (%s{%sle!=\"\"})", byModel, buckets, inNamespace(namespace))
@@ -200,12 +198,8 @@ func around(ends func(func(float64) bool), target float64) (below, above float64
 	return below, above
 }
 
-// Rates asks for the rates over the window of the buckets beside the targets, and of the last
+// rates asks for the rates over the window of the buckets beside the targets, and of the last
 // ones.
-func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) string {
-	return strings.Join(l.rates(ends, promises, namespace, window), " or ")
-}
-
 func (l Latency) rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) []string {
 	q := newBuilder(window, 0)
 	return l.ofBeside(ends, promises, namespace, false, func(series string) string {
@@ -416,22 +410,6 @@ func (l Latency) outdated(ends BucketEnds, rates, servers counted, promises map[
 		}
 	}
 	return false
-}
-
-// Shares reads the answer to Rates: the shares, 0 to 1, of the requests that surely were within
-// the targets, as one series for each model that counts requests and promises something.
-func (l Latency) Shares(ends BucketEnds, rates model.Matrix, promises map[decision.ModelKey]capacity.SLO) model.Matrix {
-	var all model.Matrix
-	for key, instants := range l.shares(ends, countedOf(rates), nil, promises) {
-		series := &model.SampleStream{Metric: model.Metric{
-			modelserver.LabelNamespace: model.LabelValue(key.Namespace), modelserver.LabelModel: model.LabelValue(key.ID),
-		}}
-		for _, at := range slices.Sorted(maps.Keys(instants)) {
-			series.Values = append(series.Values, model.SamplePair{Timestamp: at, Value: model.SampleValue(instants[at].Sure)})
-		}
-		all = append(all, series)
-	}
-	return all
 }
 
 // shareWithin is the share of what took a target at most. The rates of buckets count all that

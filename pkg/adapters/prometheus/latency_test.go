@@ -118,13 +118,14 @@ func TestTheTrueShareLiesBetweenTheBounds(t *testing.T) {
 		for _, s := range answer {
 			rates = append(rates, &model.SampleStream{Metric: s.Metric, Values: []model.SamplePair{{Timestamp: s.Timestamp, Value: s.Value}}})
 		}
-		shown := l.Shares(ends, rates, promises)
+		shown := l.shares(ends, countedOf(rates), nil, promises)
 		require.Len(t, shown, models)
-		for _, series := range shown {
-			key := modelKey(string(series.Metric["model_name"]))
-			assert.LessOrEqual(t, float64(series.Values[0].Value), truth[key][k]+exact, "what is shown surely met the target")
-			if onEnds[key] {
-				assert.InDelta(t, truth[key][k], float64(series.Values[0].Value), exact)
+		for key, instants := range shown {
+			for _, share := range instants {
+				assert.LessOrEqual(t, share.Sure, truth[key][k]+exact, "what is shown surely met the target")
+				if onEnds[key] {
+					assert.InDelta(t, truth[key][k], share.Sure, exact)
+				}
 			}
 		}
 	}

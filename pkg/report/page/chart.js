@@ -40,8 +40,6 @@ function specs(run, index) {
   const at = (list, of = m) => (t) => list[Math.min(list.length - 1, Math.max(0, Math.floor(t / of.step)))];
   const sampled = (list, of = m) => ({ t: list.map((_, i) => Math.min(c.length, (i + 0.5) * of.step)), y: list });
   const stepped = (list) => ({ t: list.map((_, i) => i * m.step), y: list, step: true });
-  // What was there before somebody looked, and what it cost, is not known.
-  const cost = m.cost && m.cost.map((y, i) => (i < (m.costFrom || 0) ? null : y));
   const others = overlaid(m.id);
   // every is what all that are drawn have of something, and above are those that are laid over.
   const every = (key) => [m, ...others.map((o) => o.model)].flatMap((of) => of[key]);
@@ -72,11 +70,11 @@ function specs(run, index) {
     latencySpec("ITL", "itl", m.sloItl),
     m.cost && { title: "Cost", unit: "$/h", scale: linear(Math.max(0, ...every("cost"), ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
       over: above("cost", (y) => `${money(y)}/h`),
-      areas: [{ ...stepped(cost), color: "var(--v3)" }], lines: [
-        { ...stepped(cost), color: "var(--v3)" },
+      areas: [{ ...stepped(m.cost), color: "var(--v3)" }], lines: [
+        { ...stepped(m.cost), color: "var(--v3)" },
         ...(m.bound ? [{ ...sampled(m.bound), color: "var(--ink)", dashed: true }] : []),
       ],
-      read: (t) => [at(cost)(t) === null ? "-" : `${money(at(cost)(t))}/h`, ...(m.bound ? [el("i", { class: "swatch stroke dashes" }), `bound ${money(at(m.bound)(t))}/h`] : [])] },
+      read: (t) => [`${money(at(m.cost)(t))}/h`, ...(m.bound ? [el("i", { class: "swatch stroke dashes" }), `bound ${money(at(m.bound)(t))}/h`] : [])] },
   ];
   c.variants.forEach((v, i) => {
     const over = others.flatMap((o) => o.variants.filter((w) => w.name === v.name && isUsed(w)).map((w) => ({

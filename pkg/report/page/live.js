@@ -46,7 +46,6 @@ function showState() {
   byId("pulse").className = `pulse ${kind}`;
   const text = kind === "lost" ? `The program that serves this page has not answered since ${since}. This is the last state that it sent.` : data.live.state;
   if (byId("live-state").textContent !== text) byId("live-state").textContent = text;
-  showNotes();
 }
 
 // take shows another state and keeps what was chosen.
@@ -140,13 +139,6 @@ function takeTables(tables) {
     sortTable(section.querySelector("table"));
     search(section);
   });
-}
-
-function showNotes() {
-  const host = byId("notes");
-  const notes = data.live.notes || [];
-  if (JSON.stringify(notes) === JSON.stringify([...host.children].map((item) => item.textContent))) return;
-  host.replaceChildren(...notes.map((note) => el("li", null, note)));
 }
 
 // takeRow changes the cells that differ; a reader may have marked the others.

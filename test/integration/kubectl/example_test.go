@@ -159,7 +159,7 @@ func notHere(line string) string {
 // the files which they name.
 func examples(t *testing.T, w *world) {
 	prepare(t, w)
-	commands := []string{"", "completion", "help", "options", "version", "lint", "migrate", "replay", "capacity", "adopt", "status", "dashboard", "explain", "shadow"}
+	commands := []string{"", "completion", "help", "options", "version", "lint", "migrate", "replay", "capacity", "adopt", "status", "explain", "shadow"}
 	for _, line := range strings.Split(w.must(t, "kubectl wva __complete ''"), "\n") {
 		if name, _, ok := strings.Cut(line, "\t"); ok {
 			assert.Contains(t, commands, name, "a command whose examples nobody runs")
@@ -178,11 +178,6 @@ func examples(t *testing.T, w *world) {
 				w.sample(t)
 			}
 			line = strings.ReplaceAll(line, "http://localhost:9090", w.prometheus)
-			if name == "dashboard" {
-				w.example(t, line)
-				ran++
-				continue
-			}
 			out := w.must(t, line)
 			if strings.Contains(line, "--from-prometheus") {
 				assert.Regexp(t, `(?m)^hybrid +1m +0 +100\.00%`, out, "the Deployment that serves the model, and what it served")

@@ -61,7 +61,6 @@ func TestCommands(t *testing.T) {
 		{"marked blocks of the pages", documented},
 		{"targets of a kind of others", kinds},
 		{"a watch", watch},
-		{"a live page", dashboard},
 		{"an object of an earlier schema", hidesNone},
 		{"what is wrong is said", mistakes},
 	} {

@@ -11,7 +11,7 @@ import (
 
 // documented runs the blocks after the comment <!-- run on a cluster --> as they stand, in the
 // order of the pages, on the objects that the examples name. Prometheus has an address of
-// its own, and a dashboard is ended when its page is there.
+// its own.
 func documented(t *testing.T, w *world) {
 	pages, err := page.Pages("../../..")
 	require.NoError(t, err)
@@ -24,10 +24,6 @@ func documented(t *testing.T, w *world) {
 			w.sample(t)
 			ran++
 			text := strings.ReplaceAll(block.Text, "http://localhost:9090", w.prometheus)
-			if strings.HasPrefix(text, "kubectl wva dashboard ") {
-				w.example(t, text)
-				continue
-			}
 			out, complaints, err := w.shell(t.Context(), "set -e\n"+text)
 			require.NoError(t, err, "%s\n%s", block.Place, complaints)
 			require.NotEmpty(t, out, block.Place)
