@@ -20,42 +20,87 @@ import (
 )
 
 // One reading is of all namespaces, and what a pod shows is as long as whoever runs it likes. So it is
-// counted how much of what was read is about which namespace, and where that is too much, the one that
-// took most of it is left out of what is asked next. The others are read as ever.
-//
-// leftOutFor is how long a namespace is left out before it is asked for again, which costs all
-// others one reading if it shows as much as before.
-const leftOutFor = 10 * time.Minute
+// counted how much of what was read is about which namespace. Where that is too much, or too long for
+// the time that there is, the one that took most of it is left out of what is asked next. The others
+// are read as ever.
+const (
+	// leftOutFor is how long a namespace is left out before it is asked for again, which costs all
+	// others one reading if it shows as much as before.
+	leftOutFor = 10 * time.Minute
+	// firstOut is for how long where time ended first. The network or the server may have been slow
+	// for a moment, and nobody's samples are too old after it. Each further time is twice as long.
+	firstOut = 30 * time.Second
+	// cutShare is the part of what a reading may take that must have been read in vain before
+	// somebody is to blame for it: 1 MiB, which are 1,000 pods in each of the queries under way.
+	cutShare = 64
+)
 
 // reading counts what its answers take.
 type reading struct {
 	mu sync.Mutex
 	// left is in bytes.
-	left int64
-	// shares are bytes by namespace.
-	shares map[string]int64
+	left    int64
+	answers []*taken
+}
+
+// taken is what one answer took.
+type taken struct {
+	// bytes are by namespace.
+	bytes map[string]int64
+	// cut says that its end was not read.
+	cut bool
+}
+
+// begin counts a further answer.
+func (r *reading) begin() *taken {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := &taken{bytes: map[string]int64{}}
+	r.answers = append(r.answers, t)
+	return t
 }
 
 // take counts a further piece of an answer; false says that it is too much.
-func (r *reading) take(of *rows, piece []byte) bool {
+func (r *reading) take(by *taken, of *rows, piece []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of.count(piece, r.shares)
+	of.count(piece, by.bytes)
 	r.left -= int64(len(piece))
 	return r.left >= 0
 }
 
-// heaviest is the namespace that took most; empty where that had no name.
-func (r *reading) heaviest() string {
+// end is the end of what is read of an answer.
+func (r *reading) end(by *taken, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name, most := "", int64(0)
-	for _, one := range slices.Sorted(maps.Keys(r.shares)) {
-		if r.shares[one] > most {
-			name, most = one, r.shares[one]
+	by.cut = cut
+}
+
+// shares are bytes by namespace: of all that was read, and of the answers whose end was not read.
+func (r *reading) shares() (all, cut map[string]int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all, cut = map[string]int64{}, map[string]int64{}
+	for _, answer := range r.answers {
+		for name, n := range answer.bytes {
+			all[name] += n
+			if answer.cut {
+				cut[name] += n
+			}
 		}
 	}
-	return name
+	return all, cut
+}
+
+// heaviest is the namespace that took most, and how much of how many bytes.
+func heaviest(shares map[string]int64) (name string, most, all int64) {
+	for _, one := range slices.Sorted(maps.Keys(shares)) {
+		all += shares[one]
+		if shares[one] > most {
+			name, most = one, shares[one]
+		}
+	}
+	return name, most, all
 }
 
 // Where a series of an answer begins, and where its namespace stands. A label's value cannot contain
@@ -132,39 +177,80 @@ func (r *rows) look(data []byte) int {
 	return -1
 }
 
-// crowds are the namespaces that are left out, and until when. The zero value has none. It is safe
-// for concurrent use.
+// crowds are the namespaces that are left out. The zero value has none. It is safe for concurrent use.
 type crowds struct {
-	mu    sync.Mutex
-	until map[string]time.Time
+	mu sync.Mutex
+	// now are left out, and lately are those that were, whose next time is longer.
+	now, lately map[string]exclusion
+	// there are the namespaces that the last reading found.
+	there map[string]bool
+}
+
+// exclusion is how long somebody is left out.
+type exclusion struct {
+	until time.Time
+	lasts time.Duration
 }
 
 // leaveOut leaves one more out, as long as their names are not too long together (longestNames). An answer
 // that was asked for together with others may fail for one that is left out already.
-func (c *crowds) leaveOut(name string, at time.Time) {
+func (c *crowds) leaveOut(name string, at time.Time, lasts time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := slices.AppendSeq([]string{name}, maps.Keys(c.until))
-	if _, already := c.until[name]; already || name == "" || len(strings.Join(all, "|")) > longestNames {
+	all := slices.AppendSeq([]string{name}, maps.Keys(c.now))
+	if _, already := c.now[name]; already || name == "" || len(strings.Join(all, "|")) > longestNames {
 		return
 	}
-	if c.until == nil {
-		c.until = map[string]time.Time{}
+	if c.now == nil {
+		c.now, c.lately = map[string]exclusion{}, map[string]exclusion{}
 	}
-	c.until[name] = at.Add(leftOutFor)
+	lasts = min(leftOutFor, max(lasts, 2*c.lately[name].lasts))
+	c.now[name] = exclusion{at.Add(lasts), lasts}
 }
 
 // readmit asks again for those whose time is over. A clock may have been set back.
 func (c *crowds) readmit(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.until, func(_ string, until time.Time) bool { return !at.Before(until) || until.Sub(at) > leftOutFor })
+	over := func(since time.Time, lasts time.Duration) bool { return !at.Before(since) || since.Sub(at) > lasts }
+	maps.DeleteFunc(c.lately, func(_ string, e exclusion) bool { return over(e.until.Add(leftOutFor), 2*leftOutFor) })
+	maps.DeleteFunc(c.now, func(name string, e exclusion) bool {
+		if !over(e.until, e.lasts) {
+			return false
+		}
+		c.lately[name] = e
+		return true
+	})
+}
+
+// find keeps which namespaces there are.
+func (c *crowds) find(names ...map[string]seenPace) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.there = map[string]bool{}
+	for _, some := range names {
+		for name := range some {
+			c.there[name] = true
+		}
+	}
+}
+
+// alone says whether nobody would gain if one were left out.
+func (c *crowds) alone(name string, shares map[string]int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range slices.AppendSeq(slices.Collect(maps.Keys(c.there)), maps.Keys(shares)) {
+		if _, out := c.now[one]; one != name && !out {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *crowds) names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Sorted(maps.Keys(c.until))
+	return slices.Sorted(maps.Keys(c.now))
 }
 
 // matchers leave them out; nil where there is none.
@@ -207,8 +293,8 @@ type LeftOutError struct {
 
 // Error implements error. It is the same each time.
 func (e LeftOutError) Error() string {
-	return fmt.Sprintf("prometheus %s: left out for %s: %s: the series that are shown there took more of an answer that was too large than "+
-		"those of all other namespaces; set sample_limit for what Prometheus scrapes", e.address, leftOutFor, strings.Join(e.namespaces, ", "))
+	return fmt.Sprintf("prometheus %s: left out for up to %s: %s: the series that are shown there took most of an answer that was too large, "+
+		"or too long for the time that there is; set sample_limit for what Prometheus scrapes", e.address, leftOutFor, strings.Join(e.namespaces, ", "))
 }
 
 // OfNamespace is what is to be said to somebody who sees this namespace alone; nil for nothing.
@@ -227,9 +313,24 @@ func (c *crowds) tell(address string) error {
 	return nil
 }
 
-// crowded looks for whom to leave out after a query failed.
-func (c *crowds) crowded(ctx context.Context, err error, at time.Time) {
-	if large := (sizeError{}); errors.As(err, &large) {
-		c.leaveOut(readingOf(ctx).heaviest(), at)
+// crowded looks for whom to leave out after a query failed. A server that thinks too long blames nobody:
+// only what was read shows for whom the time went.
+func (c *crowds) crowded(ctx context.Context, err error, at time.Time, l limits) {
+	r := readingOf(ctx)
+	if r == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	all, cut := r.shares()
+	name, _, _ := heaviest(all)
+	lasts := leftOutFor
+	if !errors.As(err, &sizeError{}) {
+		var most, vain int64
+		if name, most, vain = heaviest(cut); most < l.reading/cutShare || 2*most <= vain {
+			return
+		}
+		lasts = firstOut
+	}
+	if !c.alone(name, all) {
+		c.leaveOut(name, at, lasts)
 	}
 }

@@ -1,13 +1,17 @@
 package prometheus
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,15 +123,159 @@ func TestANamespaceThatShowsTooMuchIsLeftOut(t *testing.T) {
 	}
 }
 
+// slow is a server behind a network that carries so many bytes of an answer in time. It ends the time of the
+// reading when somebody waits for more, or the connection if that is its way.
+type slow struct {
+	http.Handler
+	most   int
+	breaks bool
+	// over ends the time.
+	over func()
+}
+
+func (s *slow) RoundTrip(request *http.Request) (*http.Response, error) {
+	whole := httptest.NewRecorder()
+	s.ServeHTTP(whole, request)
+	response := whole.Result()
+	response.Body = &slowBody{Reader: whole.Body, left: s.most, of: s, waits: request.Context(), closed: make(chan struct{})}
+	return response, nil
+}
+
+type slowBody struct {
+	io.Reader
+	left   int
+	of     *slow
+	waits  context.Context //nolint:containedctx // it is the request's
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		if b.of.breaks {
+			return 0, io.ErrUnexpectedEOF
+		}
+		b.of.over()
+		select {
+		case <-b.closed:
+			return 0, http.ErrBodyReadAfterClose
+		case <-b.waits.Done():
+			return 0, b.waits.Err()
+		}
+	}
+	n, err := b.Reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+func (b *slowBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return nil
+}
+
+// timed is a context whose time ends when it is said.
+type timed struct {
+	context.Context
+	done chan struct{}
+}
+
+func (t timed) Done() <-chan struct{} { return t.done }
+
+func (t timed) Err() error {
+	select {
+	case <-t.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// Who shows more than can be read in time costs the others a reading now and then. Who is alone, or shows no
+// more than pods do, loses nothing by it.
+func TestANamespaceThatTakesAllTheTimeIsLeftOut(t *testing.T) {
+	const all = 1 << 30
+	for name, c := range map[string]struct {
+		// most is how much of an answer comes in time, in bytes.
+		most int
+		// limit is how much a reading may take, of which a part must have been read in vain.
+		limit          int64
+		breaks, others bool
+		out            bool
+	}{
+		"the time is over":          {most: 64 << 10, limit: 1 << 20, others: true, out: true},
+		"the connection breaks":     {most: 64 << 10, limit: 8 << 20, breaks: true, others: true, out: true},
+		"nobody else is there":      {most: 64 << 10, limit: 1 << 20},
+		"too large and nobody else": {most: all, limit: 256 << 10},
+		"little was read in vain":   {most: 64 << 10, limit: 64 << 20, others: true},
+		"nothing came":              {most: 0, limit: 1 << 20, others: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := prometheustest.New(t)
+			network := &slow{Handler: server.Handler, most: c.most, breaks: c.breaks}
+			own := limits{answer: c.limit, reading: c.limit}
+			client := newClient(limitedAPI(t, "http://prometheus", own, network), "http://prometheus", time.Hour, own)
+			at := start
+			next := func(scrapes int) (int, error) {
+				for range scrapes {
+					at = at.Add(scrapeInterval)
+					values := map[string]float64{}
+					if c.others {
+						values = load(engine("a", "0"), at.Sub(start))
+					}
+					for i := range 4000 {
+						values[fmt.Sprintf(`inference_extension_flow_control_queue_size{model_name="m%d",namespace="crowd",pod="epp",instance="10.0.0.2:9090",job="epp"}`, i)] = 1
+					}
+					server.Append(at, values)
+				}
+				time := timed{t.Context(), make(chan struct{})}
+				network.over = sync.OnceFunc(func() { close(time.done) })
+				replicas, _, err := client.Read(time, at, window, lookback)
+				return len(replicas), err
+			}
+			_, err := next(6)
+			require.Error(t, err)
+			if !c.out {
+				assert.Empty(t, client.crowds.names(), "%v", err)
+				return
+			}
+			require.Equal(t, []string{"crowd"}, client.crowds.names(), "%v", err)
+			n, err := next(1)
+			assert.EqualError(t, err, LeftOutError{client.address, []string{"crowd"}}.Error())
+			assert.Equal(t, 1, n, "others are read as ever")
+		})
+	}
+}
+
+// Who takes all the time again and again is left out longer and longer, and whose network was slow once is not.
+func TestForHowLongOneIsLeftOut(t *testing.T) {
+	c, at := &crowds{}, start
+	var lasts []time.Duration
+	cut := func() {
+		c.leaveOut("n", at, firstOut)
+		begun := at
+		for ; len(c.names()) > 0; at = at.Add(time.Second) {
+			c.readmit(at)
+		}
+		lasts = append(lasts, (at.Sub(begun) - time.Second).Round(time.Second))
+	}
+	for range 7 {
+		cut()
+	}
+	at = at.Add(leftOutFor)
+	c.readmit(at)
+	cut()
+	assert.Equal(t, []time.Duration{firstOut, 2 * firstOut, 4 * firstOut, 8 * firstOut, 16 * firstOut, leftOutFor, leftOutFor, firstOut}, lasts)
+}
+
 func TestWhoIsLeftOut(t *testing.T) {
 	c := &crowds{}
 	require.NoError(t, c.tell("x"))
 	for i := range 4 {
-		c.leaveOut(fmt.Sprint("n", i), start)
-		c.leaveOut("n0", start.Add(time.Hour))
+		c.leaveOut(fmt.Sprint("n", i), start, leftOutFor)
+		c.leaveOut("n0", start.Add(time.Hour), leftOutFor)
 	}
-	c.leaveOut("", start)
-	c.leaveOut(strings.Repeat("n", 63), start)
+	c.leaveOut("", start, leftOutFor)
+	c.leaveOut(strings.Repeat("n", 63), start, leftOutFor)
 	assert.Equal(t, []string{"n0", "n1", "n2", "n3"}, c.names(), "not what has no name, nor any number")
 	failed := LeftOutError{}
 	require.ErrorAs(t, c.tell("x"), &failed)
@@ -138,7 +286,7 @@ func TestWhoIsLeftOut(t *testing.T) {
 	assert.Len(t, c.names(), 4)
 	c.readmit(start.Add(leftOutFor))
 	assert.Empty(t, c.names())
-	c.leaveOut("n0", start)
+	c.leaveOut("n0", start, leftOutFor)
 	c.readmit(start.Add(-time.Hour))
 	assert.Empty(t, c.names(), "a clock was set back")
 }

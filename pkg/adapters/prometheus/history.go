@@ -177,7 +177,7 @@ func (c *Client) over(ctx context.Context, q query, r v1.Range, now time.Time) (
 	defer cancel()
 	value, warnings, err := c.api.QueryRange(ctx, q.promQL(), r)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
-		c.crowds.crowded(ctx, err, now)
+		c.crowds.crowded(ctx, err, now, c.limits)
 		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, cause(err))
 	}
 	matrix, ok := value.(model.Matrix)

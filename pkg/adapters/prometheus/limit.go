@@ -2,9 +2,11 @@ package prometheus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 )
 
 // limits bound what is read, in bytes after decompression: one answer, and all those of a reading
@@ -36,7 +38,7 @@ func (l limits) bounded(ctx context.Context) context.Context {
 	if readingOf(ctx) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, readingKey{}, &reading{left: l.reading, shares: map[string]int64{}})
+	return context.WithValue(ctx, readingKey{}, &reading{left: l.reading})
 }
 
 // readingOf is the reading that an answer belongs to; nil for none.
@@ -58,7 +60,11 @@ func (b boundedAnswers) RoundTrip(request *http.Request) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, limits: b.limits, of: readingOf(request.Context())}
+	body := &boundedBody{ReadCloser: response.Body, limits: b.limits, of: readingOf(request.Context())}
+	if body.of != nil {
+		body.taken = body.of.begin()
+	}
+	response.Body = body
 	return response, nil
 }
 
@@ -67,16 +73,22 @@ type boundedBody struct {
 	limits
 	read int64
 	// of is nil where nothing bounds it but its own limit.
-	of   *reading
-	rows rows
+	of    *reading
+	taken *taken
+	rows  rows
+	// ended says that there is no more to read. The answer may be closed while it is read.
+	ended atomic.Bool
 }
 
 // Read is that of the answer until it is too large.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.ended.Store(true)
+	}
 	enough := true
 	if b.of != nil {
-		enough = b.of.take(&b.rows, p[:n])
+		enough = b.of.take(b.taken, &b.rows, p[:n])
 	}
 	if b.read += int64(n); b.read > b.answer {
 		return 0, sizeError{"the answer is larger", b.answer}
@@ -85,4 +97,12 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return 0, sizeError{"this answer and those before it are together larger", b.reading}
 	}
 	return n, err
+}
+
+// Close implements io.Closer.
+func (b *boundedBody) Close() error {
+	if b.of != nil {
+		b.of.end(b.taken, !b.ended.Load())
+	}
+	return b.ReadCloser.Close()
 }

@@ -336,12 +336,15 @@ func (c *Client) selecting() []*labels.Matcher { return slices.Concat(c.matchers
 func (c *Client) paced(ctx context.Context, at time.Time, window, lookback time.Duration) (servers, gateways []group, err error) {
 	at = at.Truncate(resolution)
 	vector, err := c.instant(ctx, newBuilder(window, lookback).paces(middleOf(window, lookback)), at)
+	seen := map[string]map[string]seenPace{ofServers: seenPaces(vector, ofServers), ofGateways: seenPaces(vector, ofGateways)}
+	if err == nil {
+		c.crowds.find(seen[ofServers], seen[ofGateways])
+	}
 	groups := func(kind string) []group {
-		seen := seenPaces(vector, kind)
 		if err == nil {
-			c.seen.see(kind, seen, at, window, lookback)
+			c.seen.see(kind, seen[kind], at, window, lookback)
 		}
-		return groupsOf(seen, at, window, lookback)
+		return groupsOf(seen[kind], at, window, lookback)
 	}
 	return groups(ofServers), groups(ofGateways), err
 }

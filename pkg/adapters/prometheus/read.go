@@ -30,8 +30,9 @@ import (
 // its time says.
 //
 // A query that fails leaves its samples absent; the error then names the query and
-// the server, and the rest of the reading is good. After an answer that was too large, the
-// namespace that took most of it is left out of the next readings, whose error is a LeftOutError.
+// the server, and the rest of the reading is good. After an answer that was too large, or that
+// could not be read in time, the namespace that took most of it is left out of the next readings,
+// whose error is a LeftOutError.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	ctx = c.limits.bounded(ctx)
 	c.crowds.readmit(at)
@@ -180,7 +181,7 @@ func (c *Client) part(ctx context.Context, q query, at time.Time) (model.Vector,
 	defer cancel()
 	value, warnings, err := c.api.Query(ctx, q.promQL(), at)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
-		c.crowds.crowded(ctx, err, at)
+		c.crowds.crowded(ctx, err, at, c.limits)
 		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, cause(err))
 	}
 	vector, ok := value.(model.Vector)

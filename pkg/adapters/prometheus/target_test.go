@@ -85,7 +85,7 @@ func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
 	crowded := serve(t, http.NotFoundHandler())
 	crowded.matchers = client.matchers
 	for i := range 4 {
-		crowded.crowds.leaveOut(fmt.Sprint(strings.Repeat("n", 62), i), start)
+		crowded.crowds.leaveOut(fmt.Sprint(strings.Repeat("n", 62), i), start, leftOutFor)
 	}
 	require.Len(t, crowded.crowds.names(), 1)
 	for _, c := range []*Client{crowded, crowded.narrowTo([]string{strings.Repeat("n", 63), "another"}), serve(t, http.NotFoundHandler()), client.narrowTo([]string{strings.Repeat("n", longestNames)}), client.narrowTo([]string{strings.Repeat("n", 63), "another"})} {

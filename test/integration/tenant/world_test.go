@@ -153,7 +153,8 @@ func newWorld(t *testing.T) *world {
 	w.prepare(t)
 	w.prometheus = prometheustest.New(t)
 	server := httptest.NewServer(w.prometheus.Handler)
-	t.Cleanup(server.Close)
+	// Close waits for answers that nobody reads any more.
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	conditiontest.Every(t, scrapeEvery, func(_ context.Context, at time.Time) { w.prometheus.Append(at, w.shown.scraped()) })
 	w.startManager(t, "manager",
 		"--prometheus-base-url="+server.URL, "--prometheus-allow-http", "--gateway-namespaces="+trusted, "--wva-scale-to-zero", "--wva-scale-to-zero-retention=1h")
