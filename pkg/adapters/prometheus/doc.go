@@ -8,9 +8,10 @@
 // between is one. What share of the requests kept the promised latency is asked beside that:
 // three queries, and two more once an hour.
 //
-// The first of the queries tells how the servers and the gateways of each namespace are scraped. What
+// The first of the queries tells how each pod with a server and each model of a gateway is scraped. What
 // is scraped seldom is asked for over a wider window, and what is known late at the time of the
-// newest scrape. Where namespaces differ in that, each of a few groups of them has queries of its own.
+// newest scrape. Where namespaces differ in that, each of a few groups of them has queries of its own, and so
+// have a few groups of those that are scraped more seldom than others of their namespace.
 //
 // No query is longer than VictoriaMetrics takes: its parts are asked one after the other where it would be.
 //

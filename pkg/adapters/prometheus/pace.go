@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -21,7 +23,7 @@ import (
 
 // What is asked of the servers and of the gateways of a namespace before anything else is.
 const (
-	paces      = "scrapes of each namespace"
+	paces      = "scrapes of each pod"
 	paceNewest = "newest"
 	paceWindow = "in the window"
 	paceMiddle = "in a wider window"
@@ -35,7 +37,8 @@ const (
 const (
 	// mostLag is how much more than an interval old the newest scrape may be to be asked for at its time.
 	mostLag = 2 * time.Minute
-	// manyGroups is in how many ways namespaces are read at most beside the usual one.
+	// manyGroups is in how many ways namespaces are read at most beside the usual one, and in how many
+	// further ones what is scraped more seldom than others of its namespace.
 	manyGroups = 4
 	// sparse is the share of the window from which on an interval is too long for it: too
 	// often the window would hold a single scrape, of which there is no rate. Half of it is exact,
@@ -55,8 +58,12 @@ var wider = []float64{1, 2.5, 5}
 // resolution is that of the times at which queries are evaluated.
 const resolution = time.Second
 
-// seenPace is how the servers or the gateways of one namespace are scraped. The densest of its
-// series says it: a young one has few scrapes at any interval.
+// unit is what is scraped in one way: the servers or the gateways of a namespace, which has no name
+// then, or one pod or model of it. A namespace is scraped as the densest of its series is: a young one
+// has few scrapes at any interval.
+type unit = types.NamespacedName
+
+// seenPace is how a unit is scraped.
 type seenPace struct {
 	newest time.Time
 	// window, middle and behind are the largest numbers of scrapes within the window, the next
@@ -79,29 +86,59 @@ func (p seenPace) pace(window time.Duration) decision.Pace {
 	return decision.Pace{Interval: interval, Lag: max(0, p.lag-interval).Round(resolution), Window: window}
 }
 
-// group is a set of namespaces that are asked alike.
+// group is a set of units that are asked alike. A query names the namespaces, and of its answer the
+// group takes what is of its units.
 type group struct {
 	// namespaces is nil for all.
 	namespaces []string
 	at         time.Time
 	window     time.Duration
-	// paces are those of the namespaces that are known.
-	paces   map[string]decision.Pace
+	// paces are those of the units that are known.
+	paces   map[unit]decision.Pace
 	densest float64
 }
 
-// paces asks for all that seenPace has.
+// add puts a unit that is scraped like this into the group.
+func (g *group) add(of unit, p seenPace, window time.Duration, densest float64) {
+	if !slices.Contains(g.namespaces, of.Namespace) {
+		g.namespaces = append(g.namespaces, of.Namespace)
+	}
+	g.paces[of], g.densest = p.pace(window), max(g.densest, densest)
+}
+
+// indexOf is the one of the groups that reads a pod or a model: its own, else that of its namespace, else
+// the first.
+func indexOf(groups []group, of unit) int {
+	for _, one := range []unit{of, {Namespace: of.Namespace}} {
+		if i := slices.IndexFunc(groups, func(g group) bool { _, has := g.paces[one]; return has }); i >= 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// paceOf is how a pod or a model is scraped; the zero pace where nothing says it.
+func (g group) paceOf(of unit) decision.Pace {
+	if own, has := g.paces[of]; has {
+		return own
+	}
+	return g.paces[unit{Namespace: of.Namespace}]
+}
+
+// paces asks for all that seenPace has, of each pod with a server and of each model of a gateway.
 func (q builder) paces(middle time.Duration) query {
 	var parts []string
-	ask := func(about string, expression func(series string) string, quantities ...modelserver.Quantity) {
+	ask := func(units func(vector string) string, about string, expression func(series string) string, quantities ...modelserver.Quantity) {
 		var all []string
 		for _, quantity := range quantities {
 			for _, series := range selectors(quantity) {
-				all = append(all, by(about, expression(series)))
+				all = append(all, expression(series))
 			}
 		}
-		parts = append(parts, fmt.Sprintf("max by (namespace, %s) (%s)", labelIs, strings.Join(all, " or ")))
+		parts = append(parts, by(about, units(strings.Join(all, " or "))))
 	}
+	pods := func(vector string) string { return ofPods("max", perPod, vector) }
+	models := func(vector string) string { return fmt.Sprintf("max by (%s) (%s)", perModel, vector) }
 	for about, expression := range map[string]func(series string) string{
 		paceNewest: func(series string) string { return fmt.Sprintf("timestamp(%s)", series) },
 		paceWindow: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.window) },
@@ -110,38 +147,48 @@ func (q builder) paces(middle time.Duration) query {
 		},
 		paceBehind: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.lookback) },
 	} {
-		ask(ofServers+about, expression, modelserver.Running, modelserver.Completed)
-		ask(ofGateways+about, expression, modelserver.GatewayQueue, modelserver.GatewayDispatched)
+		ask(pods, ofServers+about, expression, modelserver.Running, modelserver.Completed)
+		ask(models, ofGateways+about, expression, modelserver.GatewayQueue, modelserver.GatewayDispatched)
 	}
 	slices.Sort(parts)
 	return asking(paces, parts...)
 }
 
-// seenPaces reads what paces asked for, of servers or of gateways.
-func seenPaces(vector model.Vector, kind string) map[string]seenPace {
-	seen := map[string]seenPace{}
+// seenPaces reads what paces asked for, of servers or of gateways, and joins it for each namespace.
+func seenPaces(vector model.Vector, kind string) map[unit]seenPace {
+	seen := map[unit]seenPace{}
 	for _, s := range vector {
 		about, ours := strings.CutPrefix(string(s.Metric[labelIs]), kind)
 		if !ours {
 			continue
 		}
-		name := string(s.Metric[modelserver.LabelNamespace])
-		p := seen[name]
-		switch about {
-		case paceNewest:
-			p.newest = time.Unix(0, 0).Add(seconds(number(s))).UTC()
-		case paceWindow:
-			p.window = number(s)
-		case paceMiddle:
-			p.middle = number(s)
-		case paceBehind:
-			p.behind = number(s)
+		of, _ := podOf(s.Metric)
+		if kind == ofGateways {
+			key, _ := modelOf(s.Metric)
+			of = unitOf(key)
 		}
-		seen[name] = p
+		for _, one := range []unit{of, {Namespace: of.Namespace}} {
+			p := seen[one]
+			switch about {
+			case paceNewest:
+				if newest := time.Unix(0, 0).Add(seconds(number(s))).UTC(); newest.After(p.newest) {
+					p.newest = newest
+				}
+			case paceWindow:
+				p.window = max(p.window, number(s))
+			case paceMiddle:
+				p.middle = max(p.middle, number(s))
+			case paceBehind:
+				p.behind = max(p.behind, number(s))
+			}
+			seen[one] = p
+		}
 	}
-	maps.DeleteFunc(seen, func(_ string, p seenPace) bool { return p.newest.Unix() <= 0 || !(p.behind > 0) })
+	maps.DeleteFunc(seen, func(_ unit, p seenPace) bool { return p.newest.Unix() <= 0 || !(p.behind > 0) })
 	return seen
 }
+
+func unitOf(key decision.ModelKey) unit { return unit{Namespace: key.Namespace, Name: key.ID} }
 
 // bounded sets what the interval can be. Of n scrapes within a time, the newest of which is as old as
 // age, the others lie n-1 to n intervals behind it. Of those that have just begun the latter is not
@@ -168,15 +215,15 @@ func middleOf(window, lookback time.Duration) time.Duration {
 	return min(time.Duration(wider[1]*float64(window)), lookback)
 }
 
-// sightings are what one reading after the other has shown of how namespaces are scraped. The zero
+// sightings are what one reading after the other has shown of how units are scraped. The zero
 // value has none. It is safe for concurrent use.
 type sightings struct {
 	mu sync.Mutex
-	of map[string]map[string]seenPace
+	of map[string]map[unit]seenPace
 }
 
-// see joins what is seen now with what was seen before, and forgets namespaces that are gone.
-func (s *sightings) see(kind string, seen map[string]seenPace, at time.Time, window, lookback time.Duration) {
+// see joins what is seen now with what was seen before, and forgets what is gone.
+func (s *sightings) see(kind string, seen map[unit]seenPace, at time.Time, window, lookback time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, p := range seen {
@@ -196,69 +243,183 @@ func (s *sightings) see(kind string, seen map[string]seenPace, at time.Time, win
 		seen[name] = p
 	}
 	if s.of == nil {
-		s.of = map[string]map[string]seenPace{}
+		s.of = map[string]map[unit]seenPace{}
 	}
 	s.of[kind] = seen
 }
 
-// groupsOf says how namespaces are read. Those in the first group are not read otherwise than
-// ever; it has all that no other one has.
-func groupsOf(seen map[string]seenPace, at time.Time, window, lookback time.Duration) []group {
-	usual := group{at: at, window: window, paces: map[string]decision.Pace{}}
-	var others []group
-	names := slices.SortedFunc(maps.Keys(seen), func(a, b string) int {
-		if c := seen[b].newest.Compare(seen[a].newest); c != 0 {
-			return c
+// spread is how far apart the units of a namespace are scraped.
+type spread struct {
+	// oldest is the oldest of their newest scrapes. Of what ends, or is scraped too seldom for the window of the
+	// namespace, it says nothing.
+	oldest time.Time
+	// late is set where some cannot be read now: the newest scrape is older than an interval, or the window
+	// holds no other one.
+	late bool
+}
+
+// spreadsOf are those of the namespaces.
+func spreadsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Duration) map[string]spread {
+	all := map[string]spread{}
+	for of, p := range seen {
+		if of.Name == "" {
+			continue
 		}
-		return strings.Compare(a, b)
-	})
-	for _, name := range names {
-		p := seen[name]
-		own := p.group(at, window, lookback)
+		whole, s := seen[unit{Namespace: of.Namespace}], all[of.Namespace]
+		if !p.goesOn(whole, at) {
+			continue
+		}
+		s.late = s.late || p.most > p.least && float64(at.Sub(p.newest)) > punctual*float64(p.interval())
+		if usual := windowFor(whole.interval(), window, lookback); windowFor(p.interval(), window, lookback) <= usual {
+			s.late = s.late || p.scrapesIn(usual, window, lookback) < 2
+			if s.oldest.IsZero() || p.newest.Before(s.oldest) {
+				s.oldest = p.newest
+			}
+		}
+		all[of.Namespace] = s
+	}
+	return all
+}
+
+// goesOn reports whether the unit of a namespace has been scraped about as lately as others, by its interval.
+func (p seenPace) goesOn(whole seenPace, at time.Time) bool {
+	return p.interval() > 0 && float64(whole.newest.Sub(p.newest)) <= punctual*float64(p.interval()) && at.Sub(p.newest) <= mostLag+p.interval()
+}
+
+// scrapesIn is how many scrapes one of the wider windows has had until now.
+func (p seenPace) scrapesIn(wide, window, lookback time.Duration) float64 {
+	switch {
+	case wide <= window:
+		return p.window
+	case wide <= middleOf(window, lookback):
+		return p.middle
+	}
+	return p.behind
+}
+
+// groupsOf says how all are read. What is in the first group is not read otherwise than
+// ever; it has all that no other one has.
+func groupsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Duration) []group {
+	usual := group{at: at, window: window, paces: map[unit]decision.Pace{}}
+	spreads := spreadsOf(seen, at, window, lookback)
+	var others []group
+	for _, of := range newestFirst(seen) {
+		if of.Name != "" {
+			continue
+		}
+		p := seen[of]
+		apart := spreads[of.Namespace]
+		own := p.group(at, window, lookback, apart.late)
 		if own.window == window && own.at.Equal(at) {
-			usual.densest = max(usual.densest, own.densest)
-			usual.namespaces, usual.paces[name] = append(usual.namespaces, name), p.pace(0)
+			usual.add(of, p, 0, own.densest)
 			continue
 		}
 		// Those that are scraped a little earlier are read with those that are scraped later, as
 		// they are where no scrape is late.
 		alike := slices.IndexFunc(others, func(g group) bool {
-			return g.window == own.window && g.at.Equal(at) == own.at.Equal(at) && g.at.Sub(own.at) <= p.interval()
+			return g.window == own.window && g.at.Equal(at) == own.at.Equal(at) && g.at.Sub(own.at) <= p.interval() &&
+				(g.at.Equal(at) || g.at.Sub(apart.oldest)+p.interval() < g.window)
 		})
 		switch {
 		case alike >= 0:
-			g := &others[alike]
-			g.namespaces, g.densest = append(g.namespaces, name), max(g.densest, own.densest)
-			g.paces[name] = p.pace(own.window)
+			others[alike].add(of, p, own.window, own.densest)
 		case len(others) < manyGroups:
-			own.namespaces, own.paces = []string{name}, map[string]decision.Pace{name: p.pace(own.window)}
+			own.add(of, p, own.window, own.densest)
 			others = append(others, own)
 		default:
-			usual.densest = max(usual.densest, p.window)
-			usual.namespaces, usual.paces[name] = append(usual.namespaces, name), p.pace(0)
+			usual.add(of, p, 0, p.window)
 		}
 	}
+	all := append([]group{usual}, others...)
 	if len(usual.namespaces) == 0 && len(others) == 1 {
-		others[0].namespaces = nil
-		return others
+		all = others
 	}
-	usual.namespaces = nil
-	return append([]group{usual}, others...)
+	all = withSeldom(all, seen, at, window, lookback)
+	all[0].namespaces = nil
+	return all
+}
+
+// newestFirst are the units in an order that is the same each time.
+func newestFirst(seen map[unit]seenPace) []unit {
+	return slices.SortedFunc(maps.Keys(seen), func(a, b unit) int {
+		return cmp.Or(seen[b].newest.Compare(seen[a].newest), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// withSeldom adds groups of those of which the window of their namespace holds less than two scrapes, as others
+// are scraped more often: two monitors may select the pods of one model. They are read at the same
+// time, so that no namespace needs more than a few groups, and first those that are read now, which any
+// namespace may have.
+func withSeldom(groups []group, seen map[unit]seenPace, now time.Time, window, lookback time.Duration) []group {
+	type seldom struct {
+		of     unit
+		within group
+		window time.Duration
+	}
+	var all []seldom
+	for _, of := range newestFirst(seen) {
+		if of.Name == "" {
+			continue
+		}
+		p, within := seen[of], groups[indexOf(groups, of)]
+		own := windowFor(p.interval(), window, lookback)
+		if p.goesOn(seen[unit{Namespace: of.Namespace}], now) {
+			own = p.holdsTwo(max(own, within.window), within.at, now, window, lookback)
+		}
+		if own > within.window {
+			all = append(all, seldom{of, within, own})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b seldom) int { return b.within.at.Compare(a.within.at) })
+	most := len(groups) + manyGroups
+	for _, one := range all {
+		p := seen[one.of]
+		i := slices.IndexFunc(groups, func(g group) bool { return g.window == one.window && g.at.Equal(one.within.at) })
+		if i < 0 && len(groups) < most {
+			i = len(groups)
+			groups = append(groups, group{at: one.within.at, window: one.window, paces: map[unit]decision.Pace{}})
+		}
+		if i >= 0 {
+			groups[i].add(one.of, p, one.window, p.densestIn(one.window))
+		}
+	}
+	return groups
+}
+
+// holdsTwo is the smallest window from a given one on that holds two scrapes when it ends then.
+func (p seenPace) holdsTwo(from time.Duration, end, now time.Time, window, lookback time.Duration) time.Duration {
+	for _, factor := range wider {
+		w := min(time.Duration(factor*float64(window)), max(window, lookback))
+		two := end.Sub(p.newest)+p.interval() < w
+		if end.Equal(now) {
+			two = p.scrapesIn(w, window, lookback) >= 2
+		}
+		if w >= from && two {
+			return w
+		}
+	}
+	return from
 }
 
 // group is how one that is scraped like this is read. Where the newest scrape is so old that the window would
-// hold no other one, it is asked for at its time, too.
-func (p seenPace) group(at time.Time, window, lookback time.Duration) group {
+// hold no other one, or some of its pods cannot be read now, it is asked for at its time, too.
+func (p seenPace) group(at time.Time, window, lookback time.Duration, apart bool) group {
 	interval, age := p.interval(), at.Sub(p.newest)
-	g := group{at: at, window: windowFor(interval, window, lookback), densest: p.window}
-	if interval > 0 {
-		g.densest = max(p.window, math.Ceil(g.window.Seconds()/p.least.Seconds()))
-	}
-	late := float64(age) > punctual*float64(p.least) || age+interval >= g.window
+	g := group{at: at, window: windowFor(interval, window, lookback), paces: map[unit]decision.Pace{}}
+	g.densest = p.densestIn(g.window)
+	late := float64(age) > punctual*float64(p.least) || age+interval >= g.window || apart
 	if interval > 0 && late && age <= mostLag+interval && !p.newest.Add(resolution).After(at) {
 		g.at = p.newest.Add(resolution - 1).Truncate(resolution)
 	}
 	return g
+}
+
+// densestIn is how many scrapes a window holds at most.
+func (p seenPace) densestIn(window time.Duration) float64 {
+	if p.interval() == 0 {
+		return p.window
+	}
+	return max(p.window, math.Ceil(window.Seconds()/p.least.Seconds()))
 }
 
 // when is a window and its end.
@@ -277,12 +438,17 @@ func (s *sightings) asked(at time.Time, window time.Duration, promises map[decis
 	defer s.mu.Unlock()
 	usual := when{at, window}
 	all := map[when]map[decision.ModelKey]capacity.SLO{}
+	// What all servers of a model tell is known over a window that is wide enough for each of them.
+	slowest := map[string]time.Duration{}
+	for of, p := range s.of[ofServers] {
+		slowest[of.Namespace] = max(slowest[of.Namespace], p.interval())
+	}
 	for key, slo := range promises {
-		own, interval := usual, s.of[ofServers][key.Namespace].interval()
+		own, interval := usual, slowest[key.Namespace]
 		if interval > 0 {
 			own.window = windowFor(interval, window, time.Duration(wider[len(wider)-1]*float64(window)))
 			// Two scrapes must lie in the window when the next one is about to be known.
-			if lag := s.of[ofServers][key.Namespace].lag; lag+2*interval > own.window && lag <= mostLag+interval {
+			if lag := s.of[ofServers][unit{Namespace: key.Namespace}].lag; lag+2*interval > own.window && lag <= mostLag+interval {
 				own.at = at.Add(-(lag + lagStep - 1).Truncate(lagStep))
 			}
 		}
@@ -331,7 +497,7 @@ func (c *Client) narrowTo(namespaces []string) *Client {
 // selecting are the matchers of every selector of a query.
 func (c *Client) selecting() []*labels.Matcher { return slices.Concat(c.matchers, c.crowds.matchers()) }
 
-// paced asks how each namespace is scraped, and says in which groups servers and gateways are
+// paced asks how all is scraped, and says in which groups servers and gateways are
 // read. Without an answer all are read as usual.
 func (c *Client) paced(ctx context.Context, at time.Time, window, lookback time.Duration) (servers, gateways []group, err error) {
 	at = at.Truncate(resolution)

@@ -119,7 +119,7 @@ func TestTheIntervalAndTheLagAreTold(t *testing.T) {
 				told := func() decision.Pace {
 					servers, _, err := client.paced(t.Context(), at, window, lookback)
 					require.NoError(t, err)
-					return servers[0].paces["models"]
+					return servers[0].paces[unit{Namespace: "models"}]
 				}
 				for range 60 {
 					told()
@@ -197,9 +197,9 @@ func TestManyNamespacesAreReadAtTheirPace(t *testing.T) {
 
 // A server has a bound to what it is asked, whatever the namespaces do.
 func TestNamespacesAreReadInFewWays(t *testing.T) {
-	seen := map[string]seenPace{}
+	seen := map[unit]seenPace{}
 	for i := range 100 {
-		seen[fmt.Sprint("ns-", i)] = seenPace{newest: start.Add(-time.Duration(i) * time.Second), window: 12, middle: 30, behind: 60}.bounded(start, window, lookback)
+		seen[unit{Namespace: fmt.Sprint("ns-", i)}] = seenPace{newest: start.Add(-time.Duration(i) * time.Second), window: 12, middle: 30, behind: 60}.bounded(start, window, lookback)
 	}
 	assert.Len(t, groupsOf(seen, start, window, lookback), manyGroups+1)
 	assert.Len(t, groupsOf(nil, start, window, lookback), 1)

@@ -54,6 +54,10 @@ const (
 	perPod   = "namespace,pod"
 	perModel = "namespace,target_model_name,model_name"
 
+	// Two scrapes are of one page, which is what a job finds at an address.
+	perPage        = perPod + "," + address + "," + job
+	perGatewayPage = perPage + ",target_model_name,model_name"
+
 	// labelName tells by which of its names a gateway's metric was found, and labelIs
 	// whether a value is the metric's or the time of its scrape, and of what.
 	labelName = "wva_name"
@@ -97,25 +101,25 @@ func (q builder) ofPods() []query {
 }
 
 func (q builder) ofGateways() []query {
-	over := func(function string) func(string) string {
+	over := func(function string, counted func(vector, series string) string) func(string) string {
 		return func(series string) string {
-			return q.counted(fmt.Sprintf("%s(%s[%s])", function, series, q.window), series)
+			return counted(fmt.Sprintf("%s(%s[%s])", function, series, q.window), series)
 		}
 	}
 	return []query{
 		asking(gatewayScraped, gatewayTimes()),
 		asking(gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return q.counted(series, series) })),
 		// One that started anew lost its queue: those requests neither left nor wait.
-		asking(gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s > 0", named(modelserver.GatewayQueue, over("deriv")), perModel,
+		asking(gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s > 0", named(modelserver.GatewayQueue, over("deriv", q.counted)), perModel,
 			q.restarts(perModel, modelserver.GatewayDispatched))),
 		asking(gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)),
 		asking(gatewayLastTwo,
 			// Gateways are few, so that short steps cost little.
-			by(gatewaySpan, q.span(perModel, modelserver.GatewayDispatched, time.Second)+" or "+q.span(perModel, modelserver.GatewayQueue, time.Second)),
+			by(gatewaySpan, q.span(perGatewayPage, modelserver.GatewayDispatched, time.Second)+" or "+q.span(perGatewayPage, modelserver.GatewayQueue, time.Second)),
 			by(gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
-				return q.unlessRestarted(perModel, series, over("irate")(series))
+				return q.unlessRestarted(perModel, series, over("irate", q.pages)(series))
 			})),
-			by(gatewayChange, named(modelserver.GatewayQueue, over("idelta"))),
+			by(gatewayChange, named(modelserver.GatewayQueue, over("idelta", q.pages))),
 			by(gatewayBorn, named(modelserver.GatewayDispatched, q.born)),
 		),
 	}
@@ -133,7 +137,7 @@ func (q builder) dispatched(series string) string {
 // born is what the series show that the scrape before did not have, of gateways that
 // it did have.
 func (q builder) born(series string) string {
-	return q.counted(fmt.Sprintf("(%[1]s and (count_over_time(%[1]s[%[2]s]) == 1) and on (instance, pod) (count_over_time(%[1]s[%[2]s]) > 1))",
+	return q.pages(fmt.Sprintf("(%[1]s and (count_over_time(%[1]s[%[2]s]) == 1) and on (instance, pod) (count_over_time(%[1]s[%[2]s]) > 1))",
 		series, q.window), series)
 }
 
@@ -258,8 +262,15 @@ func (q builder) unlessRestarted(by, counter, vector string) string {
 // latest is the rate of completions between the last two scrapes, unknown when the
 // server started anew between them.
 func (q builder) latest() string {
-	return q.ofServers("sum", each(modelserver.Completed, func(series string) string {
+	return q.ofPages(each(modelserver.Completed, func(series string) string {
 		return q.unlessRestarted(sources, series, q.whole("sum", fmt.Sprintf("irate(%s[%s])", series, q.window), series))
+	}))
+}
+
+// change is that of a gauge between the last two scrapes.
+func (q builder) change(quantity modelserver.Quantity) string {
+	return q.ofPages(each(quantity, func(series string) string {
+		return q.whole("sum", fmt.Sprintf("idelta(%s[%s])", series, q.window), series)
 	}))
 }
 
@@ -393,9 +404,9 @@ func (q builder) span(by string, quantity modelserver.Quantity, step time.Durati
 func (q builder) lastTwo(scrapes float64) query {
 	step := max(time.Second, time.Duration(q.seconds/(3*scrapes))*time.Second)
 	return asking(lastTwo,
-		by(span, ofPods("max", perPod, q.span(sources, modelserver.Running, step))),
+		by(span, ofPods("max", perPage, q.span(sources+","+address+","+job, modelserver.Running, step))),
 		by(latestServed, q.latest()),
-		by(latestChange, q.over("idelta", modelserver.Running, "")+" + "+q.over("idelta", modelserver.Waiting, "")),
+		by(latestChange, q.change(modelserver.Running)+" + "+q.change(modelserver.Waiting)),
 	)
 }
 

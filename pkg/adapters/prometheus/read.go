@@ -23,7 +23,7 @@ import (
 // count by model. Of a model only its name, Arrival, Recent and Queue are set; its
 // namespace is empty when the gateway's series carry none.
 //
-// Rates and means are taken over the window. Where the servers or the gateways of a namespace are
+// Rates and means are taken over the window. Where the servers or the gateways of a namespace, or some of them, are
 // scraped too seldom for it, theirs are taken over a wider one, and where what is scraped is known
 // late, they are asked for at the time of the newest scrape; Pace says so. Where a window holds no scrape,
 // the last value of a gauge is looked for as far back as the lookback; such a sample is as old as
@@ -40,16 +40,16 @@ func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.D
 	servers, gateways, err := c.paced(ctx, at, window, lookback)
 	replicas, failed := readGroups(servers, func(g group) (map[types.NamespacedName]decision.Replica, error) {
 		return c.narrowTo(g.namespaces).servers(ctx, g, lookback)
-	}, func(pod types.NamespacedName) string { return pod.Namespace })
+	}, func(pod types.NamespacedName) unit { return pod })
 	models, failedToo := readGroups(gateways, func(g group) (map[decision.ModelKey]decision.Model, error) {
 		return c.narrowTo(g.namespaces).gateways(ctx, g, lookback)
-	}, func(key decision.ModelKey) string { return key.Namespace })
+	}, unitOf)
 	return replicas, models, errors.Join(leftOut, err, failed, failedToo)
 }
 
-// readGroups reads one group after the other, each for its own namespaces, and the first for all
+// readGroups reads one group after the other, each for its own units, and the first for all
 // others too.
-func readGroups[K comparable, V any](groups []group, read func(group) (map[K]V, error), namespace func(K) string) (map[K]V, error) {
+func readGroups[K comparable, V any](groups []group, read func(group) (map[K]V, error), of func(K) unit) (map[K]V, error) {
 	var all map[K]V
 	var failures []error
 	for i, g := range groups {
@@ -60,7 +60,7 @@ func readGroups[K comparable, V any](groups []group, read func(group) (map[K]V, 
 			continue
 		}
 		for key, one := range some {
-			if slices.Contains(g.namespaces, namespace(key)) {
+			if indexOf(groups, of(key)) == i {
 				all[key] = one
 			}
 		}
@@ -96,7 +96,7 @@ func (c *Client) servers(ctx context.Context, g group, lookback time.Duration) (
 	}
 	replicas := pods(answers)
 	for name, r := range replicas {
-		r.Pace = g.paces[name.Namespace]
+		r.Pace = g.paceOf(name)
 		replicas[name] = r
 	}
 	return replicas, err
@@ -109,7 +109,7 @@ func (c *Client) gateways(ctx context.Context, g group, lookback time.Duration) 
 	split(answers, answers[gatewayLastTwo])
 	found := models(answers)
 	for key, m := range found {
-		m.Pace = g.paces[key.Namespace]
+		m.Pace = g.paceOf(unitOf(key))
 		found[key] = m
 	}
 	return found, errors.Join(copiedErr, err)
@@ -246,6 +246,7 @@ func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Rep
 		samples[about] = samplesOf(about, vector, seen)
 	}
 	caches := caches(answers[cacheBlocks])
+	flows := flowsOf(answers[latestServed], nil, answers[latestChange], answers[span], podOf)
 
 	replicas := make(map[types.NamespacedName]decision.Replica, len(seen))
 	for pod, times := range seen {
@@ -256,8 +257,8 @@ func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Rep
 		if tokens, ok := caches[pod]; ok {
 			r.KVTokens = modelserver.Known(tokens, seenFor(cacheBlocks, times))
 		}
-		r.Recent, r.RecentSpan = modelserver.Recent(samples[latestServed][pod], samples[latestChange][pod],
-			seconds(samples[span][pod].Value), seenFor(latestChange, times))
+		flow, at := flows[pod], seenFor(latestChange, times)
+		r.Recent, r.RecentSpan = modelserver.Recent(flow.left(at), flow.changed(at), flow.span, at)
 		if r != (decision.Replica{Name: pod.Name}) {
 			replicas[pod] = r
 		}
@@ -396,15 +397,10 @@ func caches(vector model.Vector) map[types.NamespacedName]float64 {
 func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Model {
 	times := instants(answers[gatewayScraped], modelOf)
 	totals := map[string]map[decision.ModelKey]float64{}
-	for _, about := range []string{gatewayQueue, gatewayGrowth, gatewayChange, gatewayDispatch, gatewayLatest, gatewayBorn} {
+	for _, about := range []string{gatewayQueue, gatewayGrowth, gatewayDispatch} {
 		totals[about] = totalsOf(answers[about])
 	}
-	spans := map[decision.ModelKey]float64{}
-	for _, s := range answers[gatewaySpan] {
-		if key, ok := modelOf(s.Metric); ok {
-			spans[key] = max(spans[key], number(s))
-		}
-	}
+	flows := flowsOf(preferred(answers[gatewayLatest]), preferred(answers[gatewayBorn]), preferred(answers[gatewayChange]), answers[gatewaySpan], modelOf)
 	read := make(map[decision.ModelKey]decision.Model, len(times))
 	for key, at := range times {
 		sample := func(about string) decision.Sample {
@@ -414,11 +410,11 @@ func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Mode
 			return decision.Sample{}
 		}
 		_, queued := totals[gatewayQueue][key]
+		flow := flows[key]
 		read[key] = modelserver.Gateway{
 			Time: at, Queued: queued,
-			Queue: sample(gatewayQueue), Growth: sample(gatewayGrowth), Change: sample(gatewayChange),
-			Dispatched: sample(gatewayDispatch), Latest: sample(gatewayLatest), Born: sample(gatewayBorn),
-			Span: seconds(spans[key]),
+			Queue: sample(gatewayQueue), Growth: sample(gatewayGrowth), Dispatched: sample(gatewayDispatch),
+			Latest: flow.left(at), Change: flow.changed(at), Span: flow.span,
 		}.Model(key)
 	}
 	return read
@@ -470,21 +466,27 @@ func instants[K comparable](vector model.Vector, keyOf func(model.Metric) (K, bo
 	return times
 }
 
-// totalsOf adds up the series of a model that have the preferred one of the metric's
-// names. A total in which one value is no number is no number.
-func totalsOf(vector model.Vector) map[decision.ModelKey]float64 {
+// preferred are the series of each model that have the preferred one of the metric's names.
+func preferred(vector model.Vector) model.Vector {
 	names := map[decision.ModelKey]model.LabelValue{}
-	sums := make(map[decision.ModelKey]float64, len(vector))
 	for _, s := range vector {
-		key, ok := modelOf(s.Metric)
-		name := s.Metric[labelName]
-		before, found := names[key]
-		switch {
-		case !ok || found && name > before:
-		case found && name == before:
+		key, _ := modelOf(s.Metric)
+		if before, found := names[key]; !found || s.Metric[labelName] < before {
+			names[key] = s.Metric[labelName]
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(vector), func(s *model.Sample) bool {
+		key, _ := modelOf(s.Metric)
+		return s.Metric[labelName] != names[key]
+	})
+}
+
+// totalsOf adds up the preferred series of each model. A total in which one value is no number is no number.
+func totalsOf(vector model.Vector) map[decision.ModelKey]float64 {
+	sums := make(map[decision.ModelKey]float64, len(vector))
+	for _, s := range preferred(vector) {
+		if key, ok := modelOf(s.Metric); ok {
 			sums[key] += number(s)
-		default:
-			names[key], sums[key] = name, number(s)
 		}
 	}
 	return sums

@@ -117,6 +117,11 @@ func (q builder) ofEngines(across, targets string, more ...string) string {
 	return fmt.Sprintf("max by (%s) (%s)", keep, ofPods(across, keep+","+job, q.unlessAgain(targets)))
 }
 
+// ofPages makes one value for each page.
+func (q builder) ofPages(targets string) string {
+	return ofPods("sum", perPage, q.unlessAgain(targets))
+}
+
 // ofPods joins values of sources into those of pods. A server may have a pod_name for each of many
 // things: it names no pod where the scrape has named one.
 func ofPods(across, by, vector string) string {
@@ -141,15 +146,18 @@ func (q builder) twice(series, each, owner string) string {
 		now, owner, count(series+" offset "+q.half))
 }
 
-// counted adds up for each model what gateways count. A gateway behind two ports of its pod counts once.
+// counted adds up for each model what gateways count.
 func (q builder) counted(vector, series string) string {
-	target := strings.Join([]string{perPod, address}, ",")
-	pages := fmt.Sprintf("sum by (%s,%s,target_model_name,model_name) (%s)", target, job, q.oneScrape(vector, series, perPod, q.gateways))
-	once := fmt.Sprintf("max by (%s,target_model_name,model_name) (%s)", target, pages)
+	return sum(perModel, fmt.Sprintf("max by (%s,%s,target_model_name,model_name) (%s)", perPod, address, q.pages(vector, series)))
+}
+
+// pages makes one value for each model of a page of a gateway. A gateway behind two ports of its pod counts once.
+func (q builder) pages(vector, series string) string {
+	all := sum(perGatewayPage, q.oneScrape(vector, series, perPod, q.gateways))
 	if q.gateways.again {
-		once += fmt.Sprintf(" unless on (%s) (%s)", target, q.gatewaySeenTwice())
+		all += fmt.Sprintf(" unless on (%s,%s) (%s)", perPod, address, q.gatewaySeenTwice())
 	}
-	return sum(perModel, once)
+	return all
 }
 
 // gatewaySeenTwice are the gateways that another address of the same pod shows too.
