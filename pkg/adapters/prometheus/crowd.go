@@ -224,13 +224,13 @@ func (c *crowds) readmit(at time.Time) {
 }
 
 // find keeps which namespaces there are.
-func (c *crowds) find(names ...map[string]seenPace) {
+func (c *crowds) find(seen ...map[unit]seenPace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.there = map[string]bool{}
-	for _, some := range names {
-		for name := range some {
-			c.there[name] = true
+	for _, some := range seen {
+		for of := range some {
+			c.there[of.Namespace] = true
 		}
 	}
 }

@@ -1,14 +1,14 @@
 // Package prometheus reads what model servers and gateways expose, as a
 // Prometheus server has scraped it, and turns it into samples.
 //
-// A reading is 23 PromQL queries for the whole cluster, however many models there are, and
+// A reading is 24 PromQL queries for the whole cluster, however many models there are, and
 // one more for pods whose last scrape failed or did not tell how old a value is: each is
 // grouped by pod or by model, and all are evaluated at the same instant. The server gets a few
 // of them at a time. The names of LoRA adapters are one more. A look at the gateway's queues in
 // between is one. What share of the requests kept the promised latency is asked beside that:
 // three queries, and two more once an hour.
 //
-// The first of the queries tells how each pod with a server and each model of a gateway is scraped. What
+// The first two of the queries tell how each namespace, each pod with a server and each model of a gateway is scraped. What
 // is scraped seldom is asked for over a wider window, and what is known late at the time of the
 // newest scrape. Where namespaces differ in that, each of a few groups of them has queries of its own, and so
 // have a few groups of those that are scraped more seldom than others of their namespace.

@@ -3,6 +3,7 @@ package prometheus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,9 +22,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
-// What is asked of the servers and of the gateways of a namespace before anything else is.
+// What is asked of the servers and of the gateways of a namespace before anything else is. What is asked of each
+// pod is asked apart: how long that answer is, is up to whoever runs the pods.
 const (
-	paces      = "scrapes of each pod"
+	paces      = "scrapes of each namespace"
+	podPaces   = "scrapes of each pod"
 	paceNewest = "newest"
 	paceWindow = "in the window"
 	paceMiddle = "in a wider window"
@@ -125,8 +128,20 @@ func (g group) paceOf(of unit) decision.Pace {
 	return g.paces[unit{Namespace: of.Namespace}]
 }
 
-// paces asks for all that seenPace has, of each pod with a server and of each model of a gateway.
+// paces asks for all that seenPace has, of each namespace.
 func (q builder) paces(middle time.Duration) query {
+	whole := func(vector string) string { return fmt.Sprintf("max by (%s) (%s)", modelserver.LabelNamespace, vector) }
+	return q.pacesOf(paces, middle, whole, whole)
+}
+
+// podPaces asks for that of each pod with a server, and of each model of a gateway.
+func (q builder) podPaces(middle time.Duration) query {
+	return q.pacesOf(podPaces, middle,
+		func(vector string) string { return ofPods("max", perPod, vector) },
+		func(vector string) string { return fmt.Sprintf("max by (%s) (%s)", perModel, vector) })
+}
+
+func (q builder) pacesOf(what string, middle time.Duration, servers, gateways func(vector string) string) query {
 	var parts []string
 	ask := func(units func(vector string) string, about string, expression func(series string) string, quantities ...modelserver.Quantity) {
 		var all []string
@@ -137,8 +152,6 @@ func (q builder) paces(middle time.Duration) query {
 		}
 		parts = append(parts, by(about, units(strings.Join(all, " or "))))
 	}
-	pods := func(vector string) string { return ofPods("max", perPod, vector) }
-	models := func(vector string) string { return fmt.Sprintf("max by (%s) (%s)", perModel, vector) }
 	for about, expression := range map[string]func(series string) string{
 		paceNewest: func(series string) string { return fmt.Sprintf("timestamp(%s)", series) },
 		paceWindow: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.window) },
@@ -147,14 +160,14 @@ func (q builder) paces(middle time.Duration) query {
 		},
 		paceBehind: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.lookback) },
 	} {
-		ask(pods, ofServers+about, expression, modelserver.Running, modelserver.Completed)
-		ask(models, ofGateways+about, expression, modelserver.GatewayQueue, modelserver.GatewayDispatched)
+		ask(servers, ofServers+about, expression, modelserver.Running, modelserver.Completed)
+		ask(gateways, ofGateways+about, expression, modelserver.GatewayQueue, modelserver.GatewayDispatched)
 	}
 	slices.Sort(parts)
-	return asking(paces, parts...)
+	return asking(what, parts...)
 }
 
-// seenPaces reads what paces asked for, of servers or of gateways, and joins it for each namespace.
+// seenPaces reads what was asked for, of servers or of gateways, and joins it for each namespace.
 func seenPaces(vector model.Vector, kind string) map[unit]seenPace {
 	seen := map[unit]seenPace{}
 	for _, s := range vector {
@@ -501,16 +514,19 @@ func (c *Client) selecting() []*labels.Matcher { return slices.Concat(c.matchers
 // read. Without an answer all are read as usual.
 func (c *Client) paced(ctx context.Context, at time.Time, window, lookback time.Duration) (servers, gateways []group, err error) {
 	at = at.Truncate(resolution)
-	vector, err := c.instant(ctx, newBuilder(window, lookback).paces(middleOf(window, lookback)), at)
-	seen := map[string]map[string]seenPace{ofServers: seenPaces(vector, ofServers), ofGateways: seenPaces(vector, ofGateways)}
+	q, middle := newBuilder(window, lookback), middleOf(window, lookback)
+	vector, err := c.instant(ctx, q.paces(middle), at)
 	if err == nil {
-		c.crowds.find(seen[ofServers], seen[ofGateways])
+		c.crowds.find(seenPaces(vector, ofServers), seenPaces(vector, ofGateways))
 	}
+	each, eachErr := c.instant(ctx, q.podPaces(middle), at)
+	vector = append(vector, each...)
 	groups := func(kind string) []group {
+		seen := seenPaces(vector, kind)
 		if err == nil {
-			c.seen.see(kind, seen[kind], at, window, lookback)
+			c.seen.see(kind, seen, at, window, lookback)
 		}
-		return groupsOf(seen[kind], at, window, lookback)
+		return groupsOf(seen, at, window, lookback)
 	}
-	return groups(ofServers), groups(ofGateways), err
+	return groups(ofServers), groups(ofGateways), errors.Join(err, eachErr)
 }
