@@ -131,7 +131,7 @@ func TestTheReplayIsTheController(t *testing.T) {
 			sync := w.controlled(t, objectOf(ours, target, tolerance, outside))
 			for round := range 60 {
 				w.change(random, &load, target)
-				want := ours.Reconcile(time.Duration(round)*step, int(w.replicas), func() (int, bool) {
+				got := ours.Reconcile(time.Duration(round)*step, int(w.replicas), func() (int, bool) {
 					if outside {
 						return horizontal.SharedReplicas(horizontal.Milli(w.outside), len(w.pods), horizontal.Milli(target), tolerance), w.outside >= 0
 					}
@@ -139,7 +139,7 @@ func TestTheReplayIsTheController(t *testing.T) {
 				})
 				before := w.replicas
 				sync()
-				require.EqualValues(t, w.replicas, want, "seed %d, round %d, from %d, behavior %+v, external %t, world %+v", seed, round, before, ours.Behavior, outside, w)
+				require.EqualValues(t, w.replicas, got, "seed %d, round %d, from %d, behavior %+v, external %t, world %+v", seed, round, before, ours.Behavior, outside, w)
 			}
 		})
 	}

@@ -113,7 +113,7 @@ func (w *world) controlled(t *testing.T, object *autoscalingv2.HorizontalPodAuto
 			})
 		}
 		require.NoError(t, known.Replace(all, ""))
-		time.Sleep(step) // virtual: the test runs in a bubble of synctest
+		<-time.After(step) // virtual: the test runs in a bubble of synctest
 		synctest.Wait()
 	}
 }
@@ -139,6 +139,6 @@ func (w *world) scales() *scalefake.FakeScaleClient {
 // The handlers slow down whoever has errors one after another, by a time that they share with
 // what is outside of the bubble.
 func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = nil
+	utilruntime.ErrorHandlers = nil //nolint:reassign // they are meant to be replaced, and have no other setter
 	os.Exit(m.Run())
 }
