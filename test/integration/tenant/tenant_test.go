@@ -40,6 +40,7 @@ func TestATenantReachesNobodyElse(t *testing.T) {
 		{"a number that takes long to read", longNumber},
 		{"a target of another namespace", targetElsewhere},
 		{"a service class that is for others", classOfOthers},
+		{"a service class of others where devices are scarce", scarceDevices},
 		{"pods that name the owner of others", func(t *testing.T, w *world) { strangers(t, w, busy) }},
 		{"a fake gateway", func(t *testing.T, w *world) { fakeGateway(t, w, busy, asleep) }},
 		{"an object that takes the name of a sleeping model", takesTheName},

@@ -42,8 +42,9 @@ const (
 	victim, theirs, trusted = "victim", "theirs", "gateways"
 	// attacker is a user with edit in one namespace.
 	attacker = "mallory"
-	// asking is the instance of the manager that asks the pods themselves, in limited mode.
-	asking = "asking"
+	// asking is the instance of the manager that asks the pods themselves, and scarce the one for a cluster
+	// that does not grow; both are in limited mode.
+	asking, scarce = "asking", "scarce"
 
 	scrapeEvery = 500 * time.Millisecond
 	// patience is how long a test waits for what must come, and a while how long it looks whether
@@ -113,11 +114,14 @@ func (s *shown) gateway(namespace, model string, rate, queue float64) {
 }
 
 // server shows what the server of a pod shows that serves one request in ten seconds.
-func (s *shown) server(pod *corev1.Pod, model string) {
+func (s *shown) server(pod *corev1.Pod, model string) { s.loaded(pod, model, 0.02, 0) }
+
+// loaded shows the same of a server that is so full, with so many requests that wait.
+func (s *shown) loaded(pod *corev1.Pod, model string, use, waiting float64) {
 	labels := fmt.Sprintf(`{engine="0",model_name=%q,namespace=%q,pod=%q,instance=%q`, model, pod.Namespace, pod.Name, pod.Status.PodIP)
-	s.show("vllm:kv_cache_usage_perc"+labels+"}", 0.02)
+	s.show("vllm:kv_cache_usage_perc"+labels+"}", use)
 	s.show("vllm:num_requests_running"+labels+"}", 1)
-	s.show("vllm:num_requests_waiting"+labels+"}", 0)
+	s.show("vllm:num_requests_waiting"+labels+"}", waiting)
 	s.grow("vllm:request_success_total"+labels+`,finished_reason="stop"}`, 0.1)
 	for _, tokens := range []string{"prompt", "generation"} {
 		s.grow("vllm:request_"+tokens+"_tokens_sum"+labels+"}", 10)
@@ -135,7 +139,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{shown: &shown{gauges: map[string]float64{}, counters: map[string]float64{}, rates: map[string]float64{}}}
 	w.cluster, err = localcluster.Start(t.Context(), localcluster.Options{
 		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
-		Nodes:      []*corev1.Node{localcluster.EightH100.Node("h100", "a")},
+		Nodes:      []*corev1.Node{localcluster.EightH100.Node("h100", "a"), localcluster.FourL40S.Node("l40s", "a")},
 		Manifests:  []string{manifests + "/crd", manifests + "/rbac"},
 	})
 	if w.cluster != nil {
@@ -158,12 +162,14 @@ func newWorld(t *testing.T) *world {
 	conditiontest.Every(t, scrapeEvery, func(_ context.Context, at time.Time) { w.prometheus.Append(at, w.shown.scraped()) })
 	w.startManager(t, "manager",
 		"--prometheus-base-url="+server.URL, "--prometheus-allow-http", "--gateway-namespaces="+trusted, "--wva-scale-to-zero", "--wva-scale-to-zero-retention=1h")
+	w.startManager(t, "manager-"+scarce,
+		"--controller-instance="+scarce, "--prometheus-base-url="+server.URL, "--prometheus-allow-http", "--wva-limited-mode")
 	w.startManager(t, "manager-"+asking,
 		"--controller-instance="+asking, "--wva-metrics-source=pods", "--pod-metrics-scrape-interval=1s", "--wva-limited-mode")
 	return w
 }
 
-// prepare makes the namespaces, and a class that only the victim may have.
+// prepare makes the namespaces, two classes that only the victim may have, and one for everybody.
 func (w *world) prepare(t *testing.T) {
 	t.Helper()
 	for _, namespace := range []string{victim, theirs, trusted} {
@@ -176,9 +182,16 @@ func (w *world) prepare(t *testing.T) {
 	}))
 	require.NoError(t, w.api.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "service-classes-config"},
-		Data: map[string]string{"gold.yaml": strings.Join([]string{
-			"name: Gold", "priority: 1", "namespaces: [" + victim + "]", "data:", "- {model: busy, slo-ttft: 1000, slo-tpot: 100}",
-		}, "\n")},
+		Data: map[string]string{
+			"gold.yaml": strings.Join([]string{
+				"name: Gold", "priority: 1", "namespaces: [" + victim + "]", "data:",
+				"- {model: busy, slo-ttft: 1000, slo-tpot: 100}", "- {model: golden, slo-ttft: 1000, slo-tpot: 100}",
+			}, "\n"),
+			"silver.yaml": strings.Join([]string{
+				"name: Silver", "priority: 5", "namespaces: [" + victim + "]", "data:", "- {model: holds, slo-ttft: 1000, slo-tpot: 100}",
+			}, "\n"),
+			"open.yaml": strings.Join([]string{"name: Open", "priority: 2", "data:", "- {model: opened, slo-ttft: 1000, slo-tpot: 100}"}, "\n"),
+		},
 	}))
 }
 
