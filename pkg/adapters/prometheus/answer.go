@@ -89,11 +89,17 @@ type answers struct {
 	limits limits
 }
 
-// newestParameter tells VictoriaMetrics not to leave out what is younger than its
-// -search.latencyOffset, 30 seconds (app/vmselect/prometheus, 1.151): a step would be seen that
-// much later, and the times of scrapes would be those of older ones. Prometheus, Thanos and Mimir
+// What VictoriaMetrics is told with each query (app/vmselect/prometheus, 1.151). Prometheus, Thanos and Mimir
 // take no notice of it.
-const newestParameter = "latency_offset"
+const (
+	// newestParameter has it not leave out what is younger than its -search.latencyOffset, 30
+	// seconds: a step would be seen that much later, and the times of scrapes would be those of older ones.
+	newestParameter = "latency_offset"
+	// wholeParameter has it reckon all steps of a subquery together. Those of more than five minutes ago it else
+	// has from its cache, and of the others alone it may not see how far scrapes lie apart: a series that is
+	// scraped seldom is then missing a few seconds after each scrape.
+	wholeParameter = "nocache"
+)
 
 // newestToo asks for all that is known.
 type newestToo struct{ http.RoundTripper }
@@ -102,6 +108,7 @@ func (n newestToo) RoundTrip(request *http.Request) (*http.Response, error) {
 	asked := request.Clone(request.Context())
 	values := asked.URL.Query()
 	values.Set(newestParameter, "1ms")
+	values.Set(wholeParameter, "1")
 	asked.URL.RawQuery = values.Encode()
 	return n.RoundTripper.RoundTrip(asked)
 }

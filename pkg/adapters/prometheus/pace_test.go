@@ -205,10 +205,12 @@ func TestNamespacesAreReadInFewWays(t *testing.T) {
 	assert.Len(t, groupsOf(nil, start, window, lookback), 1)
 }
 
-// VictoriaMetrics shows nothing of the last 30 seconds unless it is told to.
+// VictoriaMetrics shows nothing of the last 30 seconds unless it is told to, and of a window that begins more
+// than five minutes ago not all.
 func TestTheNewestSamplesAreAskedFor(t *testing.T) {
 	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "1ms", r.FormValue("latency_offset"))
+		assert.Equal(t, "1", r.FormValue("nocache"))
 		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"vector","result":[]}}`))
 	}))
 	_, _, err := client.Read(t.Context(), start, window, lookback)

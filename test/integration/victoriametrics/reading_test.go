@@ -2,6 +2,7 @@ package victoriametrics_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -77,13 +78,14 @@ func of(t *testing.T, address, namespace string) *prometheus.Client {
 }
 
 // Whatever the reader asks, VictoriaMetrics answers as Prometheus' own engine does: just now, where it
-// hides what is young by default, and of long ago, whatever the interval and the lag.
+// hides what is young by default, over windows that begin before the five minutes for which it caches
+// nothing, and of long ago, whatever the interval and the lag.
 func TestVictoriaMetricsAnswersAsPrometheusDoes(t *testing.T) {
 	v := startVictoria(t)
-	for _, ago := range []time.Duration{0, 6 * time.Hour} {
-		for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute} {
+	for _, ago := range []time.Duration{0, 225 * time.Second, 6 * time.Hour} {
+		for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {
 			for _, late := range []time.Duration{0, 45 * time.Second} {
-				namespace := fmt.Sprintf("n-%.0f-%.0f-%.0f", ago.Hours(), every.Seconds(), late.Seconds())
+				namespace := fmt.Sprintf("n-%.0f-%.0f-%.0f", ago.Seconds(), every.Seconds(), late.Seconds())
 				t.Run(namespace, func(t *testing.T) {
 					p, scrapes := prometheustest.New(t), map[time.Time]map[string]float64{}
 					at := time.Now().Add(-ago).Truncate(time.Second)
@@ -100,10 +102,38 @@ func TestVictoriaMetricsAnswersAsPrometheusDoes(t *testing.T) {
 					compareReadings(t, asked, victoria, at)
 					compareRest(t, asked, victoria, namespace, at, late == 0 && every <= window/2)
 					compareHistories(t, asked, victoria, namespace, begin)
-					compareDays(t, asked, victoria, begin, last)
+					// A step of earlier days has but two or three scrapes every two minutes, while the load grows.
+					if every <= time.Minute {
+						compareDays(t, asked, victoria, begin, last)
+					}
 				})
 			}
 		}
+	}
+}
+
+// Of one namespace some pods are scraped more seldom than others.
+func TestVictoriaMetricsAnswersOfTwoIntervals(t *testing.T) {
+	v := startVictoria(t)
+	for _, seldom := range []time.Duration{time.Minute, 2 * time.Minute} {
+		namespace := fmt.Sprintf("n-%.0f", seldom.Seconds())
+		t.Run(namespace, func(t *testing.T) {
+			p, scrapes := prometheustest.New(t), map[time.Time]map[string]float64{}
+			at := time.Now().Truncate(time.Second)
+			begin := at.Add(-long)
+			for since := time.Duration(0); since < long; since += 15 * time.Second {
+				one := world(namespace, since)
+				if since%seldom != 45*time.Second {
+					maps.DeleteFunc(one, func(series string, _ float64) bool { return strings.Contains(series, `pod="b"`) })
+				}
+				scrapes[begin.Add(since)] = one
+				p.Append(begin.Add(since), one)
+			}
+			v.append(t, scrapes)
+			server := httptest.NewServer(p.Handler)
+			t.Cleanup(server.Close)
+			compareReadings(t, of(t, server.URL, namespace), of(t, v.url, namespace), at)
+		})
 	}
 }
 
@@ -116,6 +146,7 @@ func compareReadings(t *testing.T, asked, victoria *prometheus.Client, at time.T
 	require.Len(t, want, 2)
 	require.Len(t, got, 2)
 	for key, w := range want {
+		assert.True(t, w.Served.Present && w.Recent.Present && w.Input.Present, key.Name)
 		same(t, key.Name, w, got[key])
 	}
 	require.Len(t, wantModels, 1)
