@@ -42,7 +42,7 @@ type page struct {
 }
 
 func pageOf(labels model.Metric) page {
-	return page{labels[modelserver.LabelNamespace], labels["pod"], labels[address], labels[job]}
+	return page{labels[modelserver.LabelNamespace], labels[labelPod], labels[address], labels[job]}
 }
 
 // flowsOf joins what the pages of each pod or model show. Each page has a time of its own between its last

@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,6 +132,60 @@ func TestOnePageIsScrapedAtTwoIntervals(t *testing.T) {
 		}
 		assert.InEpsilon(t, 2.1, models[modelKey("llama")].Arrival.Value, 0.03)
 		assert.InEpsilon(t, 2.1, models[modelKey("llama")].Recent.Value, 0.01)
+	})
+}
+
+// A sidecar may hand on the page of the server beside it, and another job scrape that. The server counts
+// once, and so does a gateway.
+func TestOnePageAtTwoAddressesIsScrapedAtTwoIntervals(t *testing.T) {
+	everyPair(t, func(t *testing.T, m mixed) {
+		at, p := start.Add(20*time.Minute), prometheustest.New(t)
+		for i, port := range []string{":8000", ":15020"} {
+			m.scraped(p, i, at, func(since time.Duration) map[string]float64 {
+				page := map[string]float64{}
+				for series, value := range serverPage("a", port)(since) {
+					page[strings.Replace(series, `instance="a"`, `instance="a`+port+`"`, 1)] = value
+				}
+				for series, value := range gatewayPage("llama", "epp", port)(since) {
+					page[strings.Replace(series, `instance="epp"`, `instance="epp`+port+`"`, 1)] = value
+				}
+				return page
+			})
+		}
+		replicas, models := read(t, serve(t, p.Handler), at)
+		r := replicas[pod("a")]
+		assert.InEpsilon(t, 20, r.Running.Value, 0.03)
+		assert.InEpsilon(t, 2, r.Served.Value, 0.03)
+		assert.InEpsilon(t, 2.1, r.Recent.Value, 0.03)
+		assert.InEpsilon(t, 16000, r.KVTokens.Value, 0.03)
+		assert.InEpsilon(t, 2.1, models[modelKey("llama")].Arrival.Value, 0.03)
+		assert.InEpsilon(t, 2.1, models[modelKey("llama")].Recent.Value, 0.01)
+	})
+}
+
+// Two servers of one pod, and two gateways of one model, are two, whatever the interval of each.
+func TestTwoServersOfOnePodAreScrapedAtTwoIntervals(t *testing.T) {
+	everyPair(t, func(t *testing.T, m mixed) {
+		at, p := start.Add(20*time.Minute), prometheustest.New(t)
+		for i, name := range []string{"one", "other"} {
+			m.scraped(p, i, at, func(since time.Duration) map[string]float64 {
+				page := gatewayPage("llama", "epp-"+name, "epp")(since)
+				labels := fmt.Sprintf(`engine="0", model_name="llama", namespace="models", pod="a", instance=%q, job="vllm"`, name)
+				for series, value := range load(labels, since+time.Duration(i)*time.Hour) {
+					page[series] = value
+				}
+				return page
+			})
+		}
+		replicas, models := read(t, serve(t, p.Handler), at)
+		r := replicas[pod("a")]
+		assert.InEpsilon(t, 40, r.Running.Value, 0.03)
+		assert.InEpsilon(t, 4, r.Served.Value, 0.03)
+		assert.InEpsilon(t, 0.2, r.InFlightGrowth.Value, 0.03)
+		assert.InEpsilon(t, 4.2, r.Recent.Value, 0.03)
+		assert.InEpsilon(t, 32000, r.KVTokens.Value, 0.03)
+		assert.InEpsilon(t, 4.2, models[modelKey("llama")].Arrival.Value, 0.03)
+		assert.InEpsilon(t, 4.2, models[modelKey("llama")].Recent.Value, 0.03)
 	})
 }
 

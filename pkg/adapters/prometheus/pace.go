@@ -75,6 +75,9 @@ type seenPace struct {
 	// least and most are what the time between two scrapes can be; both are zero where nothing
 	// says it, as where there was a single scrape.
 	least, most time.Duration
+	// addresses are how each of several is scraped, and apart is the longest time between two scrapes of one.
+	addresses map[string]seenPace
+	apart     time.Duration
 	// lag is how old the newest scrape was when it was first seen, and known says that it was not
 	// there before. What only stands still is no lag: nothing is scraped then.
 	lag time.Duration
@@ -99,6 +102,8 @@ type group struct {
 	// paces are those of the units that are known.
 	paces   map[unit]decision.Pace
 	densest float64
+	// apart is the longest time between two scrapes of one of several addresses of the same pod.
+	apart time.Duration
 }
 
 // add puts a unit that is scraped like this into the group.
@@ -134,11 +139,13 @@ func (q builder) paces(middle time.Duration) query {
 	return q.pacesOf(paces, middle, whole, whole)
 }
 
-// podPaces asks for that of each pod with a server, and of each model of a gateway.
+// podPaces asks for that of each address of a pod with a server, and of each model at each address of a gateway.
 func (q builder) podPaces(middle time.Duration) query {
 	return q.pacesOf(podPaces, middle,
-		func(vector string) string { return ofPods("max", perPod, vector) },
-		func(vector string) string { return fmt.Sprintf("max by (%s) (%s)", perModel, vector) })
+		func(vector string) string { return ofPods("max", perPod+","+address, vector) },
+		func(vector string) string {
+			return fmt.Sprintf("max by (%s,%s,target_model_name,model_name) (%s)", perPod, address, vector)
+		})
 }
 
 func (q builder) pacesOf(what string, middle time.Duration, servers, gateways func(vector string) string) query {
@@ -180,25 +187,36 @@ func seenPaces(vector model.Vector, kind string) map[unit]seenPace {
 			key, _ := modelOf(s.Metric)
 			of = unitOf(key)
 		}
-		for _, one := range []unit{of, {Namespace: of.Namespace}} {
-			p := seen[one]
-			switch about {
-			case paceNewest:
-				if newest := time.Unix(0, 0).Add(seconds(number(s))).UTC(); newest.After(p.newest) {
-					p.newest = newest
-				}
-			case paceWindow:
-				p.window = max(p.window, number(s))
-			case paceMiddle:
-				p.middle = max(p.middle, number(s))
-			case paceBehind:
-				p.behind = max(p.behind, number(s))
-			}
-			seen[one] = p
+		seen[unit{Namespace: of.Namespace}] = seen[unit{Namespace: of.Namespace}].with(about, s)
+		if of.Name == "" {
+			continue
 		}
+		p, at := seen[of].with(about, s), string(s.Metric[labelPod]+"/"+s.Metric[address])
+		if p.addresses == nil {
+			p.addresses = map[string]seenPace{}
+		}
+		p.addresses[at] = p.addresses[at].with(about, s)
+		seen[of] = p
 	}
 	maps.DeleteFunc(seen, func(_ unit, p seenPace) bool { return p.newest.Unix() <= 0 || !(p.behind > 0) })
 	return seen
+}
+
+// with is a pace with one more number of what was asked for. The densest counts.
+func (p seenPace) with(about string, s *model.Sample) seenPace {
+	switch about {
+	case paceNewest:
+		if newest := time.Unix(0, 0).Add(seconds(number(s))).UTC(); newest.After(p.newest) {
+			p.newest = newest
+		}
+	case paceWindow:
+		p.window = max(p.window, number(s))
+	case paceMiddle:
+		p.middle = max(p.middle, number(s))
+	case paceBehind:
+		p.behind = max(p.behind, number(s))
+	}
+	return p
 }
 
 func unitOf(key decision.ModelKey) unit { return unit{Namespace: key.Namespace, Name: key.ID} }
@@ -221,6 +239,12 @@ func (p seenPace) bounded(at time.Time, window, lookback time.Duration) seenPace
 		p.least = over(window, p.window)
 		p.most = p.least
 	}
+	for _, one := range p.addresses {
+		if len(p.addresses) > 1 {
+			p.apart = max(p.apart, one.bounded(at, window, lookback).interval())
+		}
+	}
+	p.addresses = nil
 	return p
 }
 
@@ -349,6 +373,10 @@ func groupsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Durati
 	}
 	all = withSeldom(all, seen, at, window, lookback)
 	all[0].namespaces = nil
+	for of, p := range seen {
+		g := &all[indexOf(all, of)]
+		g.apart = max(g.apart, p.apart)
+	}
 	return all
 }
 
@@ -360,7 +388,8 @@ func newestFirst(seen map[unit]seenPace) []unit {
 }
 
 // withSeldom adds groups of those of which the window of their namespace holds less than two scrapes, as others
-// are scraped more often: two monitors may select the pods of one model. They are read at the same
+// are scraped more often: two monitors may select the pods of one model, or two addresses of one pod, of which
+// each may be the one that counts. They are read at the same
 // time, so that no namespace needs more than a few groups, and first those that are read now, which any
 // namespace may have.
 func withSeldom(groups []group, seen map[unit]seenPace, now time.Time, window, lookback time.Duration) []group {
@@ -375,7 +404,7 @@ func withSeldom(groups []group, seen map[unit]seenPace, now time.Time, window, l
 			continue
 		}
 		p, within := seen[of], groups[indexOf(groups, of)]
-		own := windowFor(p.interval(), window, lookback)
+		own := windowFor(max(p.interval(), p.apart), window, lookback)
 		if p.goesOn(seen[unit{Namespace: of.Namespace}], now) {
 			own = p.holdsTwo(max(own, within.window), within.at, now, window, lookback)
 		}

@@ -158,8 +158,9 @@ func newest(series string) string {
 
 type builder struct {
 	window, lookback string
-	// half of the window is at least the time between two scrapes.
-	half string
+	// again is at least the time between two scrapes of an address that may show again what another one does: half of
+	// the window, unless it is scraped more seldom.
+	again string
 	// seconds is the window.
 	seconds float64
 	// servers and gateways are the copies to leave out.
@@ -169,7 +170,7 @@ type builder struct {
 }
 
 func newBuilder(window, lookback time.Duration) builder {
-	return builder{window: promDuration(window), lookback: promDuration(lookback), half: promDuration(window / 2), seconds: window.Seconds(), servers: copies{true, true}, gateways: copies{true, true}}
+	return builder{window: promDuration(window), lookback: promDuration(lookback), again: promDuration(window / 2), seconds: window.Seconds(), servers: copies{true, true}, gateways: copies{true, true}}
 }
 
 // each asks for every name of a quantity. A pod (or a model) that has several counts

@@ -118,7 +118,7 @@ func (c *Client) gateways(ctx context.Context, g group, lookback time.Duration) 
 // uncopied asks which copies there are, and leaves them out.
 func (c *Client) uncopied(ctx context.Context, g group, lookback time.Duration, copied func(builder) query) (builder, error) {
 	q := newBuilder(g.window, lookback)
-	q.at = g.at
+	q.at, q.again = g.at, promDuration(max(g.window/2, time.Duration(punctual*float64(g.apart))))
 	found, err := c.instant(ctx, copied(q), g.at)
 	if err == nil {
 		q = q.leaveOut(found)
@@ -421,7 +421,7 @@ func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Mode
 }
 
 func podOf(labels model.Metric) (types.NamespacedName, bool) {
-	name := labels["pod"]
+	name := labels[labelPod]
 	return types.NamespacedName{Namespace: string(labels["namespace"]), Name: string(name)}, name != ""
 }
 

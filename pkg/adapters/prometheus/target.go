@@ -21,9 +21,10 @@ import (
 //   - A second address of a pod counts unless it shows an engine that the first one shows too.
 const (
 	// sources are the labels by which pods are named. A pod_name counts where there is no pod.
-	sources = "namespace,pod,pod_name"
-	address = "instance"
-	job     = "job"
+	sources  = "namespace,pod,pod_name"
+	labelPod = "pod"
+	address  = "instance"
+	job      = "job"
 	// labelNames holds both names of a pod for a moment.
 	labelNames = "wva_pod"
 )
@@ -143,7 +144,7 @@ func (q builder) twice(series, each, owner string) string {
 	}
 	now := count(series)
 	return fmt.Sprintf("(%[1]s unless (%[1]s < on (%[2]s) group_left () max by (%[2]s) (%[3]s))) unless topk by (%[2]s) (1, %[1]s)",
-		now, owner, count(series+" offset "+q.half))
+		now, owner, count(series+" offset "+q.again))
 }
 
 // counted adds up for each model what gateways count.
