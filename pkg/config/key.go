@@ -240,7 +240,7 @@ func decisionKeys() []Key {
 			func(c *Config) *time.Duration { return &c.Interval }),
 		Key{Name: "WVA_LIMITED_MODE", Static: true, Default: "false", Help: "Never ask for more replicas than fit. Use it on clusters that do not grow."}.
 			with(boolean(func(c *Config) *bool { return &c.Limited })),
-		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: "false", Help: "Hybrid mode: size for the SLO (the TTFT and ITL targets of the service class) at the forecast load too, not only by saturation. It changes nothing for a model without an SLO."}.
+		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: strconv.FormatBool(defaults.Hybrid), Help: "Hybrid mode: size each model that has an SLO (the TTFT and ITL targets of its service class) for it at the forecast load, not only by saturation. A model without an SLO is sized by saturation. false is capacity-only mode: saturation alone sizes all models."}.
 			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
 		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that must meet the SLO: 0.99 for the 99th percentile."}.
 			with(share(func(c *Config) *float64 { return &c.Share })),

@@ -147,7 +147,7 @@ var values = map[string]struct {
 	"GLOBAL_OPT_INTERVAL":                            {"15s", func(c config.Config) any { return c.Policy().Interval }, 15 * time.Second},
 	"WVA_NAMESPACE_CONFIG":                           {"true", func(c config.Config) any { return c.NamespaceConfig }, true},
 	"WVA_LIMITED_MODE":                               {"true", func(c config.Config) any { return c.Policy().Limited }, true},
-	"EXPERIMENTAL_PROACTIVE_MODEL":                   {"true", func(c config.Config) any { return c.Policy().Hybrid }, true},
+	"EXPERIMENTAL_PROACTIVE_MODEL":                   {"false", func(c config.Config) any { return c.Policy().Hybrid }, false},
 	"WVA_SLO_PERCENTILE":                             {"0.95", func(c config.Config) any { return c.Policy().Share }, 0.95},
 	"WVA_RISK":                                       {"0.7", func(c config.Config) any { return c.Policy().Risk }, 0.7},
 	"WVA_HISTORY":                                    {"false", func(c config.Config) any { return c.Policy().History }, false},

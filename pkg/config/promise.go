@@ -128,13 +128,15 @@ func (c ServiceClasses) known() string {
 // promiseTo is the class's entry by the key of the reference, else by the model.
 func (class ServiceClass) promiseTo(modelID string, r ClassReference) decision.Promise {
 	promise := decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight}
-	slo, ok := class.Targets[r.Key]
+	entry := r.Key
+	slo, ok := class.Targets[entry]
 	if !ok {
-		slo, ok = class.Targets[modelID]
+		entry = modelID
+		slo, ok = class.Targets[entry]
 	}
 	switch {
 	case ok:
-		promise.SLO = slo
+		promise.SLO, promise.CapacityOnly = slo, class.CapacityOnly[entry]
 	case r.Key == "" || r.Key == modelID:
 		promise.Problem = fmt.Sprintf("service class %s, which variant %s names, does not list model %s", class.Name, r.Variant, modelID)
 	default:
@@ -148,7 +150,7 @@ func (class ServiceClass) promiseTo(modelID string, r ClassReference) decision.P
 func foremost(classes []ServiceClass, modelID string) decision.Promise {
 	for _, class := range classes {
 		if slo, ok := class.Targets[modelID]; ok {
-			return decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight, SLO: slo}
+			return decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight, SLO: slo, CapacityOnly: class.CapacityOnly[modelID]}
 		}
 	}
 	return noPromise
@@ -160,5 +162,9 @@ func wording(p decision.Promise) string {
 	if name == "" {
 		name = "no class"
 	}
-	return fmt.Sprintf("%s (priority %d, TTFT %g ms, ITL %g ms)", name, p.Priority, float64(p.SLO.TTFT), float64(p.SLO.ITL))
+	only := ""
+	if p.CapacityOnly {
+		only = ", capacity-only"
+	}
+	return fmt.Sprintf("%s (priority %d, TTFT %g ms, ITL %g ms%s)", name, p.Priority, float64(p.SLO.TTFT), float64(p.SLO.ITL), only)
 }

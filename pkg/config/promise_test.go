@@ -13,7 +13,7 @@ import (
 
 func TestPromise(t *testing.T) {
 	classes, _, err := config.ParseServiceClasses("blue-classes", map[string]string{
-		"premium.yaml": "{name: Premium, priority: 1, data: [{model: chat, slo-tpot: 24, slo-ttft: 500}, {model: both, slo-tpot: 30, slo-ttft: 600}, {model: gold-chat, slo-ttft: 100}]}",
+		"premium.yaml": "{name: Premium, priority: 1, data: [{model: chat, slo-tpot: 24, slo-ttft: 500}, {model: both, slo-tpot: 30, slo-ttft: 600}, {model: gold-chat, slo-ttft: 100}, {model: cheap-chat, slo-tpot: 24, slo-ttft: 500, capacity-only: true}]}",
 		"free.yaml":    "{name: Free, priority: 10, weight: 2, data: [{model: batch, slo-ttft: 9000}, {model: both, slo-ttft: 8000}]}",
 		"team.json": `{"serviceClasses": [
 			{"name": "Team", "priority": 5, "modelTargets": [{"model": "chat-2", "slo-itl": 50}]},
@@ -30,7 +30,11 @@ func TestPromise(t *testing.T) {
 		references []config.ClassReference
 		want       decision.Promise
 	}{
-		"the class that lists the model":        {model: "chat", want: premium},
+		"the class that lists the model":      {model: "chat", want: premium},
+		"a model that saturation alone sizes": {model: "cheap-chat", want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 500, ITL: 24}, CapacityOnly: true}},
+		"or by its key alone":                 {model: "chat", references: []config.ClassReference{reference("a", "premium", "cheap-chat")}, want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 500, ITL: 24}, CapacityOnly: true}},
+		"variants that disagree about the mode": {model: "chat", references: []config.ClassReference{reference("a", "premium", ""), reference("b", "premium", "cheap-chat")}, want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: "variant a is of Premium (priority 1, TTFT 500 ms, ITL 24 ms) and variant b of Premium (priority 1, TTFT 500 ms, ITL 24 ms, capacity-only): give all variants of model chat the same sloClassRef"}},
 		"a model in no class":                   {model: "other", want: decision.Promise{Priority: 100}},
 		"the most important of several classes": {model: "both", want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 600, ITL: 30}}},
 		"a class by name":                       {model: "both", references: []config.ClassReference{reference("a", "Free", "")}, want: decision.Promise{Class: "Free", Priority: 10, Weight: 2, SLO: capacity.SLO{TTFT: 8000}}},

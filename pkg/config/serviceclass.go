@@ -40,6 +40,8 @@ type ServiceClass struct {
 	Weight float64
 	// Targets are the promised latencies by model.
 	Targets map[string]capacity.SLO
+	// CapacityOnly has those of these models that saturation alone is to size; nil for none.
+	CapacityOnly map[string]bool
 	// Namespaces are those whose objects may have the class; empty for all.
 	Namespaces []string
 }
@@ -65,7 +67,8 @@ func (c ServiceClasses) in(namespace string) ServiceClasses {
 // YAML or JSON: one class, or a list of them, which may stand in the field
 // serviceClasses. A class has a name, a priority from 1, the most important, to 100, and
 // a list of models with their latencies in milliseconds, in either of the published
-// spellings: data with slo-tpot, or modelTargets with slo-itl; slo-ttft is one in both.
+// spellings: data with slo-tpot, or modelTargets with slo-itl; slo-ttft is one in both. With
+// capacity-only: true saturation alone sizes a model.
 // In a list a class may also name one model and its latencies beside its name and
 // priority; it then comes up once for each of its models. A weight, above 0 and at most
 // 100, may say that its models count more, or less, than others of their priority when
@@ -139,6 +142,7 @@ func (r *classReader) add(f fields, entry string) {
 				f.wrong("model %q is listed twice in service class %q: remove one", model, class.Name)
 			}
 			other.Targets[model] = slo
+			other.sizeByCapacity(model, class.CapacityOnly[model])
 		}
 	}
 }
@@ -161,7 +165,24 @@ func (f fields) singleClass() ServiceClass {
 	}
 	model, slo := f.target()
 	class.Targets[model] = slo
+	class.sizeByCapacity(model, f.capacityOnly())
 	return class
+}
+
+func (f fields) capacityOnly() bool {
+	only := f.boolean("capacity-only")
+	return only != nil && *only
+}
+
+// sizeByCapacity notes whether saturation alone is to size a model.
+func (class *ServiceClass) sizeByCapacity(model string, only bool) {
+	if !only {
+		return
+	}
+	if class.CapacityOnly == nil {
+		class.CapacityOnly = map[string]bool{}
+	}
+	class.CapacityOnly[model] = true
 }
 
 // target is a model and its latencies.
@@ -191,6 +212,7 @@ func (f fields) class() ServiceClass {
 	}
 	for _, t := range append(targets, others...) {
 		model, slo := t.target()
+		class.sizeByCapacity(model, t.capacityOnly())
 		t.rest()
 		if _, twice := class.Targets[model]; twice {
 			t.wrong("model %q is listed twice: remove one", model)

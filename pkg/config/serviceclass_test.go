@@ -90,6 +90,14 @@ func TestParseServiceClasses(t *testing.T) {
 			data: map[string]string{"a": "{name: A, priority: 2, weight: 2.5, data: [{model: m, slo-itl: 24, slo-ttft: 500}]}"},
 			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Weight: 2.5, Targets: targets}},
 		},
+		"models that saturation alone sizes": {
+			data: map[string]string{"a": "{name: A, priority: 2, data: [{model: m, slo-itl: 24, slo-ttft: 500, capacity-only: true}, {model: other, slo-itl: 24, capacity-only: false}]}"},
+			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Targets: map[string]capacity.SLO{"m": {ITL: 24, TTFT: 500}, "other": {ITL: 24}}, CapacityOnly: map[string]bool{"m": true}}},
+		},
+		"one of the models of a class that comes up for each": {
+			data: map[string]string{"a": "[{name: A, priority: 2, model: m, slo-itl: 24}, {name: A, priority: 2, model: other, slo-itl: 24, capacity-only: true}]"},
+			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Targets: map[string]capacity.SLO{"m": {ITL: 24}, "other": {ITL: 24}}, CapacityOnly: map[string]bool{"other": true}}},
+		},
 		"a promise of one latency alone": {
 			data: map[string]string{"a": "{name: A, priority: 100, data: [{model: m, slo-tpot: 12.5}]}"},
 			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 100, Targets: map[string]capacity.SLO{"m": {ITL: 12.5}}}},
@@ -153,6 +161,7 @@ func TestParseServiceClassesErrors(t *testing.T) {
 		"a latency with its unit":  {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5ms}]}"}, []string{`entry "a", data[0]: slo-ttft is 5ms: write a number of milliseconds, in digits alone, without quotes`}},
 		"one latency by two names": {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-tpot: 5, slo-itl: 6}]}"}, []string{`entry "a", data[0]: slo-tpot and slo-itl are both given and mean the same: remove one`}},
 		"two that have units":      {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 0.5s, slo-itl: '20'}]}"}, []string{`entry "a", data[0]: slo-ttft is 0.5s: write a number of milliseconds, in digits alone, without quotes`, `entry "a", data[0]: slo-itl is 20: write a number of milliseconds, in digits alone, without quotes`}},
+		"capacity-only is no yes":  {map[string]string{"a": `{name: A, priority: 1, data: [{model: m, slo-ttft: 5, capacity-only: "yes"}]}`}, []string{`entry "a", data[0]: capacity-only is yes: write true or false, without quotes`}},
 		"models in two lists":      {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5}], modelTargets: []}"}, []string{`entry "a": data and modelTargets are both given: move all models to one of them`}},
 		"a model twice":            {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5}, {model: m, slo-ttft: 5}]}"}, []string{`entry "a", data[1]: model "m" is listed twice: remove one`}},
 		"two classes of one name": {map[string]string{"a": "{name: Premium, priority: 1, data: []}", "b": "{name: premium, priority: 2, data: []}"},

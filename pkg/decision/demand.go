@@ -64,7 +64,7 @@ func (d *demand) requests(rate float64) capacity.Rate {
 func (r *round) demandOf(m *model) demand {
 	m.next.StuckQueue = r.stuckQueue(m)
 	d := demand{backlog: r.backlog(m), risk: saturationRisk, history: r.earlierDays(m)}
-	if r.policy.Hybrid {
+	if r.policy.sizes(&m.promise) {
 		d.risk = r.policy.Risk
 	}
 	var newest capacity.TokenShape

@@ -13,6 +13,7 @@ import (
 func allocated(t *testing.T, variants int, share float64, later bool, change func(*Snapshot)) (bytes, pieces float64) {
 	t.Helper()
 	s, policy := estate(variants, share)
+	policy.Hybrid = false
 	if change != nil {
 		change(&s)
 	}

@@ -11,8 +11,8 @@ import (
 type Policy struct {
 	// Limited is set for clusters that do not grow: never ask for more than fits.
 	Limited bool
-	// Hybrid adds sizing for the promised latency at the expected load to what
-	// saturation asks for.
+	// Hybrid adds sizing for the promised latency at the expected load to what saturation asks for, for
+	// each model that has an SLO.
 	Hybrid bool
 	// Share is the share of requests, 0 to 1, that is to keep the promised latency.
 	Share float64
@@ -115,6 +115,8 @@ type Promise struct {
 	Weight float64
 	// SLO is the promised latency; the zero SLO promises none.
 	SLO capacity.SLO
+	// CapacityOnly is set where saturation alone is to size all the same.
+	CapacityOnly bool
 	// Problem says why no latency can be promised although one was asked for; then SLO
 	// is zero and saturation alone decides.
 	Problem string
@@ -228,6 +230,7 @@ func DefaultVariantPolicy() VariantPolicy {
 // DefaultPolicy is the policy of a manager without configuration.
 func DefaultPolicy() Policy {
 	return Policy{
+		Hybrid:          true,
 		Share:           0.99,
 		Risk:            DefaultRisk,
 		History:         true,
@@ -255,6 +258,11 @@ func (p Policy) SaturationOf(key ModelKey) Saturation {
 // PromiseTo is what was promised to the clients of one model.
 func (p Policy) PromiseTo(key ModelKey) Promise {
 	return ownOr(p.Promises, key, Promise{Priority: LeastPriority})
+}
+
+// sizes reports whether what is promised sizes, too.
+func (p *Policy) sizes(promise *Promise) bool {
+	return p.Hybrid && !promise.CapacityOnly && promise.SLO != capacity.SLO{}
 }
 
 // IdleOf says whether and when one model may scale to zero.

@@ -108,6 +108,9 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 	case !r.policy.Hybrid:
 		m.note(StageSupply, ReasonSLO, "hybrid mode is off: saturation alone decides")
 		return false
+	case m.promise.CapacityOnly:
+		m.note(StageSupply, ReasonSLO, "service class %s sets capacity-only for the model: saturation alone decides", m.promise.Class)
+		return false
 	case !m.demand.tokens.Known():
 		m.note(StageSupply, ReasonSLO, "no request ended yet, so lengths are unknown: saturation alone decides")
 		return false

@@ -158,17 +158,17 @@ func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) (seen 
 		}
 	}
 	atTriggers = limit * share
-	seen = rate{trigger: r.rateAt(v, atTriggers, shape), max: r.rateAt(v, limit, shape)}
-	seen.guessed = !v.in.Profile.Known() && !r.usesLearned(v)
+	seen = rate{trigger: r.rateAt(m, v, atTriggers, shape), max: r.rateAt(m, v, limit, shape)}
+	seen.guessed = !v.in.Profile.Known() && !r.usesLearned(m, v)
 	return seen, atTriggers
 }
 
 // rateAt is the rate of one replica with n requests in service, as it was seen, else
 // as its profile says; 0 means unknown. What was seen lately may be far from n, and then
 // the profile says how the rate bends in between: the learned one, where there is one.
-func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
+func (r *round) rateAt(m *model, v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
 	profile := v.in.Profile
-	if r.usesLearned(v) {
+	if r.usesLearned(m, v) {
 		profile = v.old.Latency.Estimate.Profile
 	}
 	if !v.next.Curve.Known() {
@@ -178,8 +178,8 @@ func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacit
 }
 
 // usesLearned reports whether a profile was learned that counts.
-func (r *round) usesLearned(v *variant) bool {
-	return r.policy.Hybrid && v.old.Latency.Estimate.Usable()
+func (r *round) usesLearned(m *model, v *variant) bool {
+	return r.policy.sizes(&m.promise) && v.old.Latency.Estimate.Usable()
 }
 
 // seenAt is the rate with n requests in service as it was seen, where the given profile is one

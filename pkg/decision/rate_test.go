@@ -269,9 +269,10 @@ func TestARateAtTheTriggersFollowsWhatWasLearned(t *testing.T) {
 	policy := DefaultPolicy()
 	rateAt := func(hybrid bool, confidence float64) float64 {
 		policy.Hybrid = hybrid
-		r, _, v := bare(policy, Memory{}, &Variant{Name: "v"})
+		r, m, v := bare(policy, Memory{}, &Variant{Name: "v"})
+		m.promise.SLO = tight
 		v.next.Curve, v.old.Latency.Estimate = seen, serving.Estimate{Profile: onH100, Confidence: confidence}
-		return float64(r.rateAt(v, many, conv))
+		return float64(r.rateAt(m, v, many, conv))
 	}
 	assert.InEpsilon(t, truth, rateAt(true, 1), 0.01)
 	carriedOn := rateAt(true, 0)

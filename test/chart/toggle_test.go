@@ -152,8 +152,8 @@ func TestTheManagerIsRestartedForWhatItDoesNotFollow(t *testing.T) {
 	}
 	assert.NotEqual(t, template(nil), template(nested("wva.prometheus.baseURL", "https://thanos:9091")), "the address of Prometheus is read once")
 	assert.NotEqual(t, template(nil), template(nested("wva.metricsSource", "pods")), "the source of samples is chosen once")
-	for _, mode := range []string{"wva.limitedMode", "wva.scaleToZero", "wva.proactiveModel"} {
-		assert.NotEqual(t, template(nil), template(nested(mode, true)), "%s is read once", mode)
+	for mode, other := range map[string]bool{"wva.limitedMode": true, "wva.scaleToZero": true, "wva.proactiveModel": false} {
+		assert.NotEqual(t, template(nil), template(nested(mode, other)), "%s is read once", mode)
 	}
 	assert.Equal(t, template(nil), template(nested("wva.reconcileInterval", "15s")), "the interval is followed")
 	assert.Equal(t, template(nil), template(nested("wva.capacityScaling.default.kvCacheThreshold", 0.9)), "thresholds are followed")

@@ -58,7 +58,7 @@ var effects = map[string]struct {
 	"wva.limitedMode":                                   {change: true},
 	"wva.chooseVictims":                                 {change: false},
 	"wva.namespaceConfig":                               {change: true},
-	"wva.proactiveModel":                                {change: true},
+	"wva.proactiveModel":                                {change: false},
 	"wva.sloPercentile":                                 {change: 0.95},
 	"wva.risk":                                          {change: 0.7},
 	"wva.history":                                       {change: false},
