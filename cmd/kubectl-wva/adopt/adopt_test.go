@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
@@ -84,7 +85,7 @@ func written(t *testing.T, d *appsv1.Deployment, autoscalers []Autoscaler, w wis
 	o := &options{}
 	var out bytes.Buffer
 	o.form.Add(&cobra.Command{}, output.YAML, output.JSON)
-	require.NoError(t, o.write(&out, []*Adoption{a}))
+	require.NoError(t, o.write(&out, []*Adoption{a}, &corev1.ConfigMap{}))
 	return out.String(), strings.Join(a.Notes, "\n")
 }
 
@@ -174,10 +175,10 @@ func TestWhoIsAdoptedAlready(t *testing.T) {
 - {metadata: {name: taken}, spec: {scaleTargetRef: {kind: LeaderWorkerSet, name: taken}}}`), &there))
 	has, err := adopted(&there, "llama")
 	require.NoError(t, err)
-	assert.Equal(t, "va", has)
+	assert.Equal(t, "va", has.Name)
 	has, err = adopted(&there, "new")
 	require.NoError(t, err)
-	assert.Empty(t, has)
+	assert.Nil(t, has)
 	_, err = adopted(&there, "taken")
 	require.ErrorContains(t, err, "VariantAutoscaling taken is there already and scales taken")
 }
@@ -189,6 +190,7 @@ func TestTheCommandLine(t *testing.T) {
 		"a b --model=m":    "--model is for one Deployment",
 		"statefulset/a":    `"statefulset/a" is no Deployment`,
 		"a b deploy/a":     `"a" is given twice: expected each Deployment once`,
+		"a --slo-itl=-1s":  "--slo-itl is -1s: expected a time above 0, such as 50ms",
 	} {
 		words := strings.Fields(line)
 		o := &options{written: "Off"}
@@ -199,6 +201,8 @@ func TestTheCommandLine(t *testing.T) {
 				o.written = value
 			case "--model":
 				o.wishes.model = value
+			case "--slo-itl":
+				o.slo.itl = -time.Second
 			default:
 				names = append(names, word)
 			}
@@ -216,15 +220,15 @@ func TestHowToGoOn(t *testing.T) {
 	t.Parallel()
 	a, err := adopt(deploymentOf(t, deployment), []Autoscaler{{Kind: "HorizontalPodAutoscaler", Name: "h", Max: 2}, {Kind: "ScaledObject", Name: "k", Max: 2}}, &inventory.Names{}, wishes{})
 	require.NoError(t, err)
-	text := goOn([]*Adoption{a}, false)
+	text := goOn([]*Adoption{a}, slo{ttft: 1500 * time.Millisecond}, false)
 	at := 0
-	for _, step := range []string{"adopt llama -n chat --apply", "explain llama", "shadow llama", `patch va llama -n chat --type merge -p '{"spec":{"actuation":"Scale"}}'`, "delete horizontalpodautoscaler h -n chat", "delete scaledobject k -n chat"} {
+	for _, step := range []string{"adopt llama -n chat --slo-ttft 1.5s --apply", "explain llama", "shadow llama", `patch va llama -n chat --type merge -p '{"spec":{"actuation":"Scale"}}'`, "delete horizontalpodautoscaler h -n chat", "delete scaledobject k -n chat"} {
 		next := strings.Index(text[at:], step)
 		require.GreaterOrEqual(t, next, 0, step)
 		at += next
 	}
-	assert.NotContains(t, goOn([]*Adoption{a}, true), "--apply")
-	assert.Empty(t, goOn(nil, false))
+	assert.NotContains(t, goOn([]*Adoption{a}, slo{}, true), "--apply")
+	assert.Empty(t, goOn(nil, slo{}, false))
 }
 
 // The object names the accelerator as the prices do, so that the two can be held side by side.

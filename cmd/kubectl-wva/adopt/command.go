@@ -12,14 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 const long = `Write VariantAutoscaling objects for Deployments that already serve models. The Deployments
@@ -32,12 +37,19 @@ only shows what it would do.
                          required node affinity by a product label
   bounds                 from the HorizontalPodAutoscaler or ScaledObject on it
 
+With --slo-ttft, --slo-itl or both the models get an SLO, and the autoscaler sizes for it: a
+service class for each, in the ConfigMap of the manager, for this namespace alone. Without an
+SLO, saturation alone sizes a model.
+
 The objects go to the standard output. Notes on what is missing, and the next steps, go to
 the standard error. --apply also creates the objects.`
 
 const examples = `  # Look at it, then create it
   kubectl wva adopt llama-8b
   kubectl wva adopt llama-8b --apply
+
+  # With an SLO: 1.5 s to the first token, 50 ms to each further one
+  kubectl wva adopt llama-8b --slo-ttft 1500ms --slo-itl 50ms
 
   # Several, as files for a repository
   kubectl wva adopt llama-8b llama-70b -n chat > variants.yaml
@@ -49,6 +61,7 @@ type options struct {
 	cluster *cluster.Flags
 	form    output.Form
 	wishes  wishes
+	slo     slo
 	// written is spec.actuation as it was given.
 	written   string
 	namespace string
@@ -74,6 +87,8 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	f.StringVar(&o.wishes.model, "model", "", "Name by which clients ask for the model; without it the one in the arguments of the container.")
 	f.StringVar(&o.wishes.accelerator, "accelerator", "", "Type of accelerator, such as H100; without it the one that the pod template selects.")
 	f.StringVar(&o.written, "actuation", string(v1alpha1.ActuationOff), "What is done with decisions: Off, Metric or Scale.")
+	f.DurationVar(&o.slo.ttft, "slo-ttft", 0, "SLO of the models: time to the first token, such as 1500ms.")
+	f.DurationVar(&o.slo.itl, "slo-itl", 0, "SLO of the models: mean time per further token, such as 50ms.")
 	f.StringVar(&o.namespace, "manager-namespace", "", "Namespace of the manager; without it the manager is looked for in all.")
 	f.BoolVar(&o.apply, "apply", false, "Create the objects in the cluster.")
 	return command
@@ -81,6 +96,9 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 
 func (o *options) check(names []string) error {
 	o.wishes.actuation = v1alpha1.Actuation(o.written)
+	if err := o.slo.check(); err != nil {
+		return err
+	}
 	known := []v1alpha1.Actuation{v1alpha1.ActuationOff, v1alpha1.ActuationMetric, v1alpha1.ActuationScale}
 	if !slices.Contains(known, o.wishes.actuation) {
 		return fmt.Errorf("--actuation is %q: expected Off, Metric or Scale", o.written)
@@ -116,14 +134,14 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 	if err != nil {
 		return err
 	}
-	adoptions, said, err := o.adopt(ctx, api, namespace, names)
+	adoptions, promised, said, err := o.adopt(ctx, api, namespace, names)
 	for _, note := range said {
 		_, _ = fmt.Fprintln(notes, "note:", note)
 	}
 	if err != nil {
 		return err
 	}
-	if err := o.write(out, adoptions); err != nil {
+	if err := o.write(out, adoptions, promised.of); err != nil {
 		return err
 	}
 	for _, a := range adoptions {
@@ -134,15 +152,36 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 			_, _ = fmt.Fprintf(notes, "created: VariantAutoscaling %s/%s\n", namespace, a.Object.Name)
 		}
 	}
-	_, err = io.WriteString(notes, goOn(adoptions, o.apply))
+	if o.apply && len(promised.of.Data) > 0 {
+		if err := apply(ctx, api, promised.of); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(notes, "written: service classes in ConfigMap %s/%s\n", promised.of.Namespace, promised.of.Name)
+	}
+	_, err = io.WriteString(notes, goOn(adoptions, o.slo, o.apply))
 	return err
 }
 
-// adopt reads the cluster and makes the objects. A Deployment that has one is passed over.
-func (o *options) adopt(ctx context.Context, api client.Client, namespace string, names []string) (all []*Adoption, notes []string, err error) {
+// apply adds entries to a ConfigMap and leaves all others as they are.
+func apply(ctx context.Context, api client.Client, entries *corev1.ConfigMap) error {
+	patch, err := yaml.Marshal(entries)
+	if err != nil {
+		return fmt.Errorf("writing ConfigMap %s/%s: %w", entries.Namespace, entries.Name, err)
+	}
+	err = api.Patch(ctx, entries.DeepCopy(), client.RawPatch(types.ApplyYAMLPatchType, patch), client.FieldOwner(owner))
+	if err != nil {
+		return fmt.Errorf("writing service classes to ConfigMap %s/%s, which who installed the manager can do with this document and `kubectl apply --server-side -f -`: %w",
+			entries.Namespace, entries.Name, cluster.Advise(err, "patch", "configmaps", entries.Namespace))
+	}
+	return nil
+}
+
+// adopt reads the cluster and makes the objects, and the service classes of their models. A Deployment
+// that has an object is passed over, but for the SLO of its model.
+func (o *options) adopt(ctx context.Context, api client.Client, namespace string, names []string) (all []*Adoption, promised *classes, notes []string, err error) {
 	manager, err := installation.Find(ctx, api, o.namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	notes = append(notes, manager.Notes...)
 	o.wishes.instance = manager.Config.ControllerInstance
@@ -150,54 +189,70 @@ func (o *options) adopt(ctx context.Context, api client.Client, namespace string
 	notes = append(notes, said...)
 	o.wishes.prices, said = manager.Prices(ctx, api)
 	notes = append(notes, said...)
+	known, at, said := manager.ServiceClasses(ctx, api)
+	notes, promised = append(notes, said...), newClasses(known, at, o.slo)
+	if !manager.Config.Hybrid && o.slo != (slo{}) {
+		notes = append(notes, "the manager is in capacity-only mode, in which no SLO counts: EXPERIMENTAL_PROACTIVE_MODEL=true ends that")
+	}
 	there, err := cluster.Variants(ctx, api, namespace)
 	if err != nil {
-		return nil, notes, err
+		return nil, nil, notes, err
 	}
 	_, unreadable := cluster.Readable(there)
 	notes = append(notes, unreadable...)
 	autoscalers, said, err := autoscalersOf(ctx, api, namespace)
 	notes = append(notes, said...)
 	if err != nil {
-		return nil, notes, err
+		return nil, nil, notes, err
 	}
 	for _, name := range names {
 		var d appsv1.Deployment
 		err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)
 		if apierrors.IsNotFound(err) {
-			return nil, notes, fmt.Errorf("there is no Deployment %s in namespace %s: %q shows which there are", name, namespace, "kubectl get deployments -A")
+			return nil, nil, notes, fmt.Errorf("there is no Deployment %s in namespace %s: %q shows which there are", name, namespace, "kubectl get deployments -A")
 		} else if err != nil {
-			return nil, notes, cluster.Advise(err, "get", "deployments", namespace)
+			return nil, nil, notes, cluster.Advise(err, "get", "deployments", namespace)
 		}
-		has, err := adopted(there, name)
+		object, err := adopted(there, name)
 		if err != nil {
-			return nil, notes, err
+			return nil, nil, notes, err
 		}
-		if has != "" {
-			notes = append(notes, fmt.Sprintf("Deployment %s has VariantAutoscaling %s already, and is passed over", name, has))
-			continue
+		if object != nil {
+			notes = append(notes, fmt.Sprintf("Deployment %s has VariantAutoscaling %s already, and is passed over", name, object.Name))
+		} else {
+			a, err := adopt(&d, autoscalers[name], accelerators, o.wishes)
+			if err != nil {
+				return nil, nil, notes, err
+			}
+			for _, note := range a.Notes {
+				notes = append(notes, "Deployment "+name+": "+note)
+			}
+			all, object = append(all, a), a.Object
 		}
-		a, err := adopt(&d, autoscalers[name], accelerators, o.wishes)
+		var named []config.ClassReference
+		if ref := object.Spec.SLOClassRef; ref != nil {
+			named = append(named, config.ClassReference{Variant: object.Name, Class: ref.Name, Key: ref.Key})
+		}
+		note, err := promised.add(decision.ModelKey{Namespace: namespace, ID: object.Spec.ModelID}, name, named...)
 		if err != nil {
-			return nil, notes, err
+			return nil, nil, notes, err
 		}
-		for _, note := range a.Notes {
+		if note != "" {
 			notes = append(notes, "Deployment "+name+": "+note)
 		}
-		all = append(all, a)
 	}
-	return all, notes, nil
+	return all, promised, notes, nil
 }
 
-// adopted is the object that scales a Deployment; empty without one. It is an error when
+// adopted is the object that scales a Deployment; nil without one. It is an error when
 // the name of the object to be is taken.
-func adopted(there *v1alpha1.VariantAutoscalingList, name string) (string, error) {
+func adopted(there *v1alpha1.VariantAutoscalingList, name string) (*v1alpha1.VariantAutoscaling, error) {
 	var taken *v1alpha1.VariantAutoscaling
 	for i := range there.Items {
 		v := &there.Items[i]
 		target := v.Spec.ScaleTargetRef
 		if target.Name == name && cmp.Or(target.Kind, v1alpha1.DefaultTargetKind) == v1alpha1.DefaultTargetKind {
-			return v.Name, nil
+			return v, nil
 		}
 		if v.Name == name {
 			taken = v
@@ -205,21 +260,29 @@ func adopted(there *v1alpha1.VariantAutoscalingList, name string) (string, error
 	}
 	if taken != nil {
 		if err := cluster.Unreadable(taken); err != nil {
-			return "", err
+			return nil, err
 		}
-		return "", fmt.Errorf("VariantAutoscaling %s is there already and scales %s: rename it, or write the object of Deployment %s by hand",
+		return nil, fmt.Errorf("VariantAutoscaling %s is there already and scales %s: rename it, or write the object of Deployment %s by hand",
 			name, cmp.Or(taken.Spec.ScaleTargetRef.Name, "nothing"), name)
 	}
-	return "", nil
+	return nil, nil
 }
 
-// write writes the objects: as YAML documents, or as JSON in one List.
-func (o *options) write(out io.Writer, adoptions []*Adoption) error {
+// write writes the objects, and the ConfigMap if it has any entry: as YAML documents, or as JSON in one
+// List.
+func (o *options) write(out io.Writer, adoptions []*Adoption, promised *corev1.ConfigMap) error {
 	var documents []any
+	var objects []client.Object
 	for _, a := range adoptions {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Object)
+		objects = append(objects, a.Object)
+	}
+	if len(promised.Data) > 0 {
+		objects = append(objects, promised)
+	}
+	for _, one := range objects {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
 		if err != nil {
-			return fmt.Errorf("writing VariantAutoscaling %s: %w", a.Object.Name, err)
+			return fmt.Errorf("writing %s %s: %w", one.GetObjectKind().GroupVersionKind().Kind, one.GetName(), err)
 		}
 		// What users write: no status and no times.
 		delete(object, "status")
@@ -244,7 +307,7 @@ func (o *options) write(out io.Writer, adoptions []*Adoption) error {
 }
 
 // goOn says what comes next, in the order in which it is safe.
-func goOn(adoptions []*Adoption, applied bool) string {
+func goOn(adoptions []*Adoption, wish slo, applied bool) string {
 	if len(adoptions) == 0 {
 		return ""
 	}
@@ -257,7 +320,7 @@ func goOn(adoptions []*Adoption, applied bool) string {
 	}
 	b.WriteString("\nHow to go on (the same for each object):\n")
 	if !applied {
-		line("Create the object. With actuation Off, the default, the autoscaler only watches.", "kubectl wva adopt "+first.Name+" -n "+first.Namespace+" --apply")
+		line("Create the object. With actuation Off, the default, the autoscaler only watches.", "kubectl wva adopt "+first.Name+" -n "+first.Namespace+wish.flags()+" --apply")
 	}
 	line("See what it decides, and why.", "kubectl wva explain "+first.Name+" -n "+first.Namespace)
 	if first.Spec.Actuation != v1alpha1.ActuationScale {

@@ -181,7 +181,7 @@ func (a *Account) mode() string {
 func (a *Account) slo() string {
 	switch {
 	case a.ServiceClass == "":
-		return "none: no service class counts for the model"
+		return "none, so nothing keeps the latency low: no service class counts for the model"
 	case a.Variant.Mode == installation.CapacityOnly:
 		return "that of service class " + a.ServiceClass + ", which counts in hybrid mode alone"
 	}

@@ -21,7 +21,7 @@ type Mode string
 
 // The modes.
 const (
-	// Hybrid sizes for the SLO too.
+	// Hybrid sizes each model that has an SLO for it.
 	Hybrid Mode = "hybrid"
 	// CapacityOnly sizes by saturation alone.
 	CapacityOnly Mode = "capacity-only"
@@ -156,7 +156,8 @@ func FindModes(ctx context.Context, api client.Reader, namespace string) (modes 
 }
 
 // Of is the mode in which an object is decided about: that which its last decision shows, else
-// that of the managers that handle it. It is not known where they differ.
+// that of the managers that handle it. It is not known where they differ. A model that is in no
+// service class has no SLO, for which hybrid mode could size.
 func (m *Modes) Of(object *v1alpha1.VariantAutoscaling) Mode {
 	// Only hybrid mode gives these reasons.
 	for _, c := range object.Status.Conditions {
@@ -173,6 +174,9 @@ func (m *Modes) Of(object *v1alpha1.VariantAutoscaling) Mode {
 			return ""
 		}
 		found = one.mode
+	}
+	if found == Hybrid && object.Status.ServiceClass == "" && object.Status.Decision != nil {
+		return CapacityOnly
 	}
 	return found
 }

@@ -59,6 +59,13 @@ func TestTheModeOfTheManager(t *testing.T) {
 	waits := runs("a", noon)
 	waits.Status.ContainerStatuses = nil
 	hybrid := map[string]string{"config.yaml": "EXPERIMENTAL_PROACTIVE_MODEL: true\n"}
+	capacityOnly := map[string]string{"config.yaml": "EXPERIMENTAL_PROACTIVE_MODEL: false\n"}
+	// decided is an object that was decided about, of a model in that service class.
+	decided := func(class string) *v1alpha1.VariantAutoscaling {
+		v := object("chat", "blue", "SaturationOnlyMode")
+		v.Status.ServiceClass, v.Status.Decision = class, &v1alpha1.Decision{}
+		return v
+	}
 	resting := manager("b", prometheusFlag, "--experimental-proactive-model")
 	resting.Spec.Replicas = new(int32)
 	for name, c := range map[string]struct {
@@ -69,7 +76,10 @@ func TestTheModeOfTheManager(t *testing.T) {
 		note      string
 	}{
 		"by the ConfigMap":     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), runs("a", noon)}, object("chat", "blue", ""), Hybrid, ""},
-		"by default":           {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon)}, object("chat", "blue", ""), CapacityOnly, ""},
+		"by default":           {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon)}, object("chat", "blue", ""), Hybrid, ""},
+		"it has an SLO":        {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon)}, decided("Premium"), Hybrid, ""},
+		"it has none":          {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon)}, decided(""), CapacityOnly, ""},
+		"turned off":           {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, capacityOnly), runs("a", noon)}, decided("Premium"), CapacityOnly, ""},
 		"saturation alone":     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), runs("a", noon)}, object("chat", "blue", "SaturationOnlyMode"), Hybrid, ""},
 		"the ConfigMap is not": {"", []client.Object{manager("a", prometheusFlag)}, object("chat", "blue", ""), "", "ConfigMap a/" + settingsName + " could not be read"},
 		"by a variable, without the ConfigMap": {
@@ -99,10 +109,10 @@ func TestTheModeOfTheManager(t *testing.T) {
 		"settings that are wrong":                    {"", []client.Object{manager("a", prometheusFlag, "--global-opt-interval=soon"), configMap("a", settingsName, nil), runs("a", noon)}, object("chat", "blue", ""), "", "the settings of manager a/manager: "},
 		"the decision shows it":                      {"list", nil, object("chat", "blue", "SaturationSafetyOverride"), Hybrid, "the Deployment of the manager cannot be looked for"},
 		"the manager of another object":              {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), runs("a", noon)}, object("chat", "red", ""), "", ""},
-		"two managers, one mode":                     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), manager("b", prometheusFlag), configMap("b", settingsName, nil), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), CapacityOnly, ""},
-		"two managers, two modes":                    {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), manager("b", prometheusFlag), configMap("b", settingsName, nil), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), "", ""},
+		"two managers, one mode":                     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, capacityOnly), manager("b", prometheusFlag), configMap("b", settingsName, capacityOnly), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), CapacityOnly, ""},
+		"two managers, two modes":                    {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), manager("b", prometheusFlag), configMap("b", settingsName, capacityOnly), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), "", ""},
 		"two managers of two namespaces":             {"", []client.Object{manager("a", prometheusFlag, "--watch-namespace=chat"), configMap("a", settingsName, hybrid), manager("b", prometheusFlag, "--watch-namespace=b"), configMap("b", settingsName, nil), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), Hybrid, ""},
-		"one of them has no pods":                    {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon), resting}, object("chat", "blue", ""), CapacityOnly, ""},
+		"one of them has no pods":                    {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, capacityOnly), runs("a", noon), resting}, object("chat", "blue", ""), CapacityOnly, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,8 @@ const long = `Show all variants at a glance, one line for each:
 
   SHAPE            what one replica takes, such as 2xH100
   ACTUATION        Scale, Metric or Off
-  MODE             hybrid (sized for the SLO too) or capacity-only (sized by saturation alone)
+  MODE             hybrid (sized for the SLO too) or capacity-only (sized by saturation alone:
+                   the model has no SLO, or the manager is told so)
   CURRENTREPLICAS  replicas that the target asks for; not all of them may serve yet
   OPTIMIZED        replicas that the last decision wants
   PENDING          replicas that exist and do not serve yet
