@@ -48,8 +48,8 @@ const examples = `  # Look at it, then create it
   kubectl wva adopt llama-8b
   kubectl wva adopt llama-8b --apply
 
-  # With an SLO: 1.5 s to the first token, 50 ms to each further one
-  kubectl wva adopt llama-8b --slo-ttft 1500ms --slo-itl 50ms
+  # With an SLO: 1 s to the first token, 50 ms to each further one
+  kubectl wva adopt llama-8b --slo-ttft 1000ms --slo-itl 50ms
 
   # Several, as files for a repository
   kubectl wva adopt llama-8b llama-70b -n chat > variants.yaml
@@ -87,7 +87,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	f.StringVar(&o.wishes.model, "model", "", "Name by which clients ask for the model; without it the one in the arguments of the container.")
 	f.StringVar(&o.wishes.accelerator, "accelerator", "", "Type of accelerator, such as H100; without it the one that the pod template selects.")
 	f.StringVar(&o.written, "actuation", string(v1alpha1.ActuationOff), "What is done with decisions: Off, Metric or Scale.")
-	f.DurationVar(&o.slo.ttft, "slo-ttft", 0, "SLO of the models: time to the first token, such as 1500ms.")
+	f.DurationVar(&o.slo.ttft, "slo-ttft", 0, "SLO of the models: time to the first token, such as 1000ms.")
 	f.DurationVar(&o.slo.itl, "slo-itl", 0, "SLO of the models: mean time per further token, such as 50ms.")
 	f.StringVar(&o.namespace, "manager-namespace", "", "Namespace of the manager; without it the manager is looked for in all.")
 	f.BoolVar(&o.apply, "apply", false, "Create the objects in the cluster.")

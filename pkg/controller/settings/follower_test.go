@@ -188,20 +188,20 @@ func TestTheMainConfigMapIsFollowed(t *testing.T) {
 			ctx := log.logging(t)
 			object := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: f.config.ConfigMap},
-				Data:       data("EXPERIMENTAL_PROACTIVE_MODEL", "true", "WVA_SLO_PERCENTILE", "0.9", "GLOBAL_OPT_INTERVAL", "120s", "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "30s", "LOG_LEVEL", "4", "POOL_GROUP", "x"),
+				Data:       data("EXPERIMENTAL_PROACTIVE_MODEL", "false", "WVA_SLO_PERCENTILE", "0.9", "GLOBAL_OPT_INTERVAL", "120s", "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "30s", "LOG_LEVEL", "4", "POOL_GROUP", "x"),
 			}
 			require.NoError(t, api.Create(t.Context(), object))
 			require.NoError(t, f.follow(ctx, object.Name))
 			require.NoError(t, f.follow(ctx, object.Name))
 			policy := f.Settings.Current().Policy()
-			assert.False(t, policy.Hybrid, "a mode needs a restart")
+			assert.True(t, policy.Hybrid, "a mode needs a restart")
 			assert.InDelta(t, 0.9, policy.Share, 0)
 			assert.Equal(t, 2*time.Minute, policy.Interval)
 			assert.Equal(t, 4, verbosity)
 			require.Len(t, told, 1, "it is told once")
 			event := <-told
 			assert.Contains(t, event, "Warning ImmutableConfigChangeRejected")
-			assert.Contains(t, event, `EXPERIMENTAL_PROACTIVE_MODEL (old: "false", new: "true")`)
+			assert.Contains(t, event, `EXPERIMENTAL_PROACTIVE_MODEL (old: "true", new: "false")`)
 			for _, want := range []string{
 				`"Attempted to change immutable parameters; restart the manager to apply them"`,
 				`"Updated optimization interval" "configMap"="workload-variant-autoscaler-variantautoscaling-config" "old"="1m0s" "new"="120s"`,
