@@ -169,3 +169,26 @@ func TestThePublishedListOfServiceClasses(t *testing.T) {
 		return fmt.Sprint(reasons), count(reasons, "ConfigMapIgnored") > 0
 	})
 }
+
+// Who gives a model an SLO has it sized for that, without a restart and without any other setting; and no
+// longer once the class says that saturation alone is to size it.
+func TestAnSLOCountsAsSoonAsItIsGiven(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.5*serves)
+	v := variant(namespace, "llama-h100", "server", brisk)
+	v.Spec.VariantProfile = &v1alpha1.VariantProfile{MaxBatchSize: new(int32(128)), PerfParms: &v1alpha1.PerfParms{
+		DecodeParms: &v1alpha1.DecodeParms{Alpha: "8", Beta: "0.1"}, PrefillParms: &v1alpha1.PrefillParms{Gamma: "10", Delta: "0.01"},
+	}}
+	create(t, deployment(namespace, "server", 1), v)
+	shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonSaturationOnlyMode)
+	gold := func(only bool) map[string]string {
+		return map[string]string{"gold": fmt.Sprintf(
+			"{name: Gold, priority: 9, namespaces: [%s], data: [{model: llama, slo-ttft: 1000, slo-tpot: 50, capacity-only: %v}]}", namespace, only)}
+	}
+	classes := configMap(t, "wva-service-classes-config", gold(false))
+	shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonOptimizationSucceeded)
+	classes.Data = gold(true)
+	require.NoError(t, api.Update(t.Context(), classes))
+	shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonSaturationOnlyMode)
+}
