@@ -18,7 +18,7 @@ import (
 var fraction = regexp.MustCompile(`(?i)` +
 	`(?:mem|memory|cores?|percent(?:age)?|ratio|tiles|tflops)(?:[^a-z]|$)` +
 	`|(?:^|[^a-z])[vqscd]?gpu-?num(?:ber)?$|dcunum$|gpu-[0-9]+gi?b$|gpu\.shared$` +
-	`|[vqsc]gpu|v(?:mlu|xpu|npu|cuda|dcu)|smlu|drs-gcu|^priority$`)
+	`|[vqsc]gpu|v(?:mlu|xpu|npu|cuda|dcu|gcu)|smlu|drs-gcu|(?:^|[^a-z])shared-[dgnx][cp]u$|^priority$`)
 
 // percentOfDevice counts hundredths of devices, whatever its name says: Koordinator v1.8.0,
 // apis/extension/device_share.go.
@@ -35,10 +35,11 @@ func isFraction(resource corev1.ResourceName) bool {
 //   - KAI v0.12.17, pkg/common/constants/constants.go, and Run:ai, which has the same ones
 //   - Koordinator v1.8.0, apis/extension/device_share.go
 //   - HAMi v2.10.0, pkg/device, and Volcano's, pkg/scheduler/api/devices: those of one maker
-//     each, called alike
+//     each, called alike, also by which a device is shared, and whether all are of one NUMA node
 var choosing = regexp.MustCompile(`^(?:gpu-fraction(?:-num-devices)?|gpu-memory` +
 	`|scheduling\.koordinator\.sh/(?:device-(?:allocate-hint|joint-allocate)|gpu-partition-spec)` +
-	`|[^/]+/(?:vgpu-)?(?:no)?use-.*(?:type|uuid))$`)
+	`|[^/]+/(?:v?gpu-)?(?:no-?)?use-(?:.*(?:type|uuid)|va|biren)` +
+	`|[^/]+/v[gn]pu-mode|nvidia\.com/numa-bind)$`)
 
 // choosers are those of the annotations, sorted.
 func choosers(annotations map[string]string) []string {

@@ -22,7 +22,7 @@ var publishedFractions = []struct {
 		"cambricon.com/vmlu", "cambricon.com/mlu.smlu.vmemory", "cambricon.com/mlu.smlu.vcore",
 		"hygon.com/dcunum", "hygon.com/dcumem", "hygon.com/dcucores",
 		"metax-tech.com/sgpu", "metax-tech.com/vcore", "metax-tech.com/vmemory",
-		"enflame.com/drs-gcu", "enflame.com/gcu-memory", "enflame.com/gcu-core",
+		"enflame.com/drs-gcu", "enflame.com/gcu-memory", "enflame.com/gcu-core", "enflame.com/vgcu", "enflame.com/vgcu-percentage", "enflame.com/shared-gcu",
 		"kunlunxin.com/vxpu", "kunlunxin.com/vxpu-memory",
 		"mthreads.com/vgpu", "mthreads.com/sgpu-memory", "mthreads.com/sgpu-core",
 		"iluvatar.ai/MR-V100-vgpu", "iluvatar.ai/MR-V100.vMem", "iluvatar.ai/MR-V100.vCore",
@@ -88,7 +88,8 @@ func TestPublishedFractionsAreBoundsWithAName(t *testing.T) {
 func TestAnnotationsThatChooseDevicesAreBounds(t *testing.T) {
 	for _, annotation := range []string{
 		"gpu-fraction", "gpu-memory", "gpu-fraction-num-devices", "nvidia.com/use-gputype", "nvidia.com/nouse-gpuuuid", "amd.com/use-gpu-uuid",
-		"hygon.com/use-dcutype", "cambricon.com/nouse-mlutype", "hami.io/use-Ascend910B2-uuid", "volcano.sh/vgpu-use-gpuuuid",
+		"hygon.com/use-dcutype", "cambricon.com/nouse-mlutype", "hami.io/use-Ascend910B2-uuid", "hami.io/no-use-Ascend910B2-uuid", "volcano.sh/vgpu-use-gpuuuid",
+		"vastaitech.com/use-va", "birentech.com/nouse-biren", "nvidia.com/vgpu-mode", "huawei.com/vnpu-mode", "volcano.sh/vgpu-mode", "nvidia.com/numa-bind",
 		"scheduling.koordinator.sh/device-allocate-hint", "scheduling.koordinator.sh/gpu-partition-spec",
 	} {
 		tmpl := template(container("nvidia.com/gpu", "1"))

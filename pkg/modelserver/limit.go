@@ -85,25 +85,37 @@ func paralleledByVariables(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "VLLM_DP_SIZE" })
 }
 
-// hidesArguments says whether a variable whose value nobody here sees stands for arguments of its own,
-// as KServe's VLLM_ADDITIONAL_ARGS does: it is no value of an argument, and not the model.
+// hidesArguments says whether a shell puts arguments into the place of a word that nobody here sees: of a
+// variable whose value is told elsewhere, as KServe's VLLM_ADDITIONAL_ARGS may be, of an array, or of what another
+// command prints. It is no value of an argument, and not the model.
 func hidesArguments(c *corev1.Container) bool {
-	unseen := map[string]bool{}
-	for _, e := range c.Env {
-		for _, word := range wordsFor(e.Name) {
-			if e.ValueFrom != nil {
-				unseen[word] = true
-			}
-		}
-	}
 	words := strings.Fields(strings.Join(commandLine(c), " "))
-	for i := 1; len(unseen) > 0 && i < len(words); i++ {
-		before := words[i-1]
-		if word := strings.Trim(words[i], `\"';`); unseen[word] && before != "serve" && !strings.HasPrefix(before, "-") {
+	starts := func(word string) bool { return EngineIn([]string{word}) != EngineUnknown }
+	within, before := !slices.ContainsFunc(words, starts), "serve"
+	for _, word := range words {
+		bare := strings.Trim(word, `\"';`)
+		hidden := strings.HasPrefix(bare, "$") || strings.HasPrefix(bare, "`")
+		switch {
+		case starts(word):
+			within = true
+		case slices.Contains([]string{"&&", "||", "|", "&", ";"}, word):
+			within = false
+		case !within || !hidden || before == "serve" || strings.HasSuffix(before, ">"):
+		case !strings.HasPrefix(before, "-") || strings.Contains(before, "=") || namesArguments(bare):
 			return true
 		}
+		within = within && !strings.HasSuffix(word, ";")
+		before = bare
 	}
 	return false
+}
+
+// namesArguments says whether a word of a shell stands for arguments by its name, also after one that may
+// have a value.
+func namesArguments(word string) bool {
+	return slices.ContainsFunc([]string{"[@]", "[*]", "$@", "$*", "ARG", "OPT", "FLAG", "PARAM", "EXTRA"}, func(part string) bool {
+		return strings.Contains(word, part)
+	})
 }
 
 // wordsFor are the ways in which Kubernetes and a shell name a variable.

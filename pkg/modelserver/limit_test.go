@@ -88,14 +88,29 @@ func TestTheBatchLimitOfAServer(t *testing.T) {
 		"one rank, balanced elsewhere":      {vllm("--data-parallel-size=16", "--data-parallel-external-lb", "--max-num-seqs=64"), 64, stated},
 
 		// llm-d's guide of wide expert parallelism (router 0.9): vLLM 0.22 and newer serve each rank of a pod at a port of its own.
-		"a port for each rank of a node":          {vllm("--data-parallel-size=16", "--data-parallel-size-local=8", "--data-parallel-multi-port-external-lb", "--max-num-seqs=64"), 512, stated},
-		"a port for each rank of the only node":   {vllm("--data-parallel-size=8", "--data-parallel-multi-port-external-lb", "--max-num-seqs=64"), 512, stated},
-		"a port for each rank of the second node": {run("bash", "-c", "START=$((LWS_WORKER_INDEX * 8)); exec vllm serve m --data-parallel-size 16 --data-parallel-start-rank $START --data-parallel-size-local 8 --data-parallel-multi-port-external-lb --max-num-seqs 64"), 512, stated},
-		"no more requests than tokens":            {vllm("--max-num-batched-tokens=512"), 512, assumed},
-		"many tokens":                             {vllm("--max-num-batched-tokens=16384"), 1024, assumed},
+		"a port for each rank of a node":             {vllm("--data-parallel-size=16", "--data-parallel-size-local=8", "--data-parallel-multi-port-external-lb", "--max-num-seqs=64"), 512, stated},
+		"a port for each rank of the only node":      {vllm("--data-parallel-size=8", "--data-parallel-multi-port-external-lb", "--max-num-seqs=64"), 512, stated},
+		"a port for each rank of the second node":    {run("bash", "-c", "START=$((LWS_WORKER_INDEX * 8)); exec vllm serve m --data-parallel-size 16 --data-parallel-start-rank $START --data-parallel-size-local 8 --data-parallel-multi-port-external-lb --max-num-seqs 64"), 512, stated},
+		"no more requests than tokens":               {vllm("--max-num-batched-tokens=512"), 512, assumed},
+		"no more requests than tokens, in thousands": {vllm("--max-num-batched-tokens=0.5k"), 500, assumed},
+		"many tokens":               {vllm("--max-num-batched-tokens=16384"), 1024, assumed},
+		"many tokens, in thousands": {vllm("--max-num-batched-tokens=8K"), 1024, assumed},
+
+		// Other programs that run these engines: NVIDIA's Dynamo 1.2 (-m dynamo.vllm), KServe 0.20's Hugging Face runtime.
+		"Dynamo":                           {corev1.Container{Image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0", Command: []string{"/bin/sh", "-c"}, Args: []string{"python3 -m dynamo.vllm --model m --max-num-seqs 64"}}, 64, stated},
+		"Dynamo that states nothing":       {corev1.Container{Image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0", Command: []string{"python3", "-m", "dynamo.vllm"}, Args: []string{"--model", "m"}}, 0, assumed},
+		"Hugging Face's runtime in KServe": {corev1.Container{Image: "kserve/huggingfaceserver:v0.20.0-gpu", Args: []string{"--model_name=m", "--backend=vllm", "--max-num-seqs=64", "--data-parallel-size=2"}}, 128, stated},
 		// KServe 0.17's LLMInferenceService: a shell, and further arguments in a variable.
-		"a variable of arguments":       {variable(run("/bin/bash", "-c", `eval "vllm serve /mnt/models --port 8000 ${VLLM_ADDITIONAL_ARGS} --enable-ssl-refresh"`), corev1.EnvVar{Name: "VLLM_ADDITIONAL_ARGS", Value: "--max-num-seqs 64 --data-parallel-size=2"}), 128, stated},
-		"a variable of arguments, told": {variable(run("/bin/bash", "-c", `eval "vllm serve /mnt/models ${VLLM_ADDITIONAL_ARGS}"`), corev1.EnvVar{Name: "VLLM_ADDITIONAL_ARGS", ValueFrom: &corev1.EnvVarSource{}}), 0, assumed},
+		"a variable of arguments":                      {variable(run("/bin/bash", "-c", `eval "vllm serve /mnt/models --port 8000 ${VLLM_ADDITIONAL_ARGS} --enable-ssl-refresh"`), corev1.EnvVar{Name: "VLLM_ADDITIONAL_ARGS", Value: "--max-num-seqs 64 --data-parallel-size=2"}), 128, stated},
+		"a variable of arguments, told":                {variable(run("/bin/bash", "-c", `eval "vllm serve /mnt/models ${VLLM_ADDITIONAL_ARGS}"`), corev1.EnvVar{Name: "VLLM_ADDITIONAL_ARGS", ValueFrom: &corev1.EnvVarSource{}}), 0, assumed},
+		"a variable of arguments that a ConfigMap has": {run("bash", "-c", "vllm serve m --max-num-seqs 64 $VLLM_ARGS"), 0, assumed},
+		"after an argument without a value":            {run("bash", "-c", "vllm serve m --trust-remote-code ${EXTRA_ARGS:-} --max-num-seqs 64"), 0, assumed},
+		"an array":                                     {run("bash", "-c", `ARGS=(--max-num-seqs 32); exec vllm serve m "${ARGS[@]}"`), 0, assumed},
+		"all arguments of a script":                    {run("bash", "-c", `exec python3 -m vllm.entrypoints.openai.api_server --model=m "$@"`, "--max-num-seqs=64"), 0, assumed},
+		"what another command prints":                  {run("bash", "-c", "vllm serve m $(cat /etc/vllm/args)"), 0, assumed},
+		"what another command prints, as of old":       {run("bash", "-c", "vllm serve m `cat /etc/vllm/args`"), 0, assumed},
+		"values in variables":                          {run("bash", "-c", `cd $HOME && . $ENV; vllm serve $MODEL --port $PORT -tp "${TP}" --max-num-seqs 64 >> $LOG 2>&1 | tee $LOG`), 64, stated},
+
 		"the model in a variable":       {variable(run("vllm", "serve", "$(MODEL)", "--max-num-seqs=64"), corev1.EnvVar{Name: "MODEL", ValueFrom: &corev1.EnvVarSource{}}), 64, stated},
 		"a variable that nobody sets":   {run("sh", "-c", "vllm serve m --max-num-seqs ${MAX_NUM_SEQS:-64}"), 0, assumed},
 		"a variable beside its default": {variable(run("sh", "-c", "vllm serve m --max-num-seqs ${MAX_NUM_SEQS:-64}"), corev1.EnvVar{Name: "MAX_NUM_SEQS", Value: "32"}), 0, assumed},

@@ -242,6 +242,8 @@ func TestReportsOfScrapesThatAreNotRegular(t *testing.T) {
 		"remote write sends a batch a minute":   {regularly(15*time.Second, long), func(d time.Duration) time.Duration { return (d + time.Minute - 1).Truncate(time.Minute) }},
 		"a batch of two minutes' scrapes":       {regularly(30*time.Second, long), func(d time.Duration) time.Duration { return (d + 2*time.Minute - 1).Truncate(2 * time.Minute) }},
 		"remote write is a minute and more off": {regularly(time.Minute, long), func(d time.Duration) time.Duration { return d + 80*time.Second }},
+		"each batch comes later than the last":  {regularly(15*time.Second, long), func(d time.Duration) time.Duration { return d + d.Truncate(time.Minute)%(4*time.Minute)/4 }},
+		"each is known after another while":     {regularly(15*time.Second, long), func(d time.Duration) time.Duration { return d + 10*time.Second + (7*d)%(50*time.Second) }},
 		"Prometheus' clock is 40 s behind":      {regularly(15*time.Second, long), func(d time.Duration) time.Duration { return d + 40*time.Second }},
 		"Prometheus' clock is ahead":            {regularly(15*time.Second, long+time.Minute), func(d time.Duration) time.Duration { return d - 40*time.Second }},
 	} {

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +157,9 @@ func (a *Arguments) set(name, value string) {
 	}
 	if target := a.whole(name); target != nil {
 		n, err := strconv.Atoi(value)
+		if target == &a.MaxBatchedTokens {
+			n, err = readable(value)
+		}
 		read := err == nil && n > 0
 		if !read {
 			n = 0
@@ -172,6 +176,21 @@ func (a *Arguments) set(name, value string) {
 		a.MemoryShare, a.Static = x, name == "mem-fraction-static"
 		a.note(name, read)
 	}
+}
+
+// readable is a number as people may write it for vLLM: 8k is 8000, 8K 8192 (human_readable_int in
+// vllm/engine/arg_utils.py, 0.9 to 0.19).
+func readable(value string) (int, error) {
+	for i, unit := range []string{"k", "m", "g", "K", "M", "G"} {
+		if digits, found := strings.CutSuffix(value, unit); found {
+			x, err := strconv.ParseFloat(digits, 64)
+			if !(x > 0) {
+				return 0, strconv.ErrRange
+			}
+			return int(min(x*[]float64{1e3, 1e6, 1e9, 1 << 10, 1 << 20, 1 << 30}[i], math.MaxInt32)), err
+		}
+	}
+	return strconv.Atoi(value)
 }
 
 // note keeps whether the last value of an argument could be read. (Nothing follows from
