@@ -2,17 +2,25 @@ package prometheus
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,6 +282,80 @@ func TestARotatedLoginIsUsedAtOnce(t *testing.T) {
 	put(t, folder, map[string]string{"http.yaml": "authorization: {credentials: third}"})
 	require.NoError(t, ask("Bearer third"))
 	require.NotContains(t, ask("another").Error(), "PROMETHEUS_HTTP_CONFIG_PATH")
+}
+
+// Another authority counts as soon as its file has it, without a restart. Until then the server is not
+// believed.
+func TestARotatedAuthorityIsUsedAtOnce(t *testing.T) {
+	for name, option := range map[string]func(address string, pem string) (o Options, folder string){
+		"PROMETHEUS_CA_CERT_PATH": func(address, pem string) (Options, string) {
+			o, folder := options(address), t.TempDir()
+			o.CAFile = filepath.Join(folder, "ca.crt")
+			put(t, folder, map[string]string{"ca.crt": pem})
+			return o, folder
+		},
+		"PROMETHEUS_HTTP_CONFIG_PATH": func(address, pem string) (Options, string) {
+			o := withFile(t, address, "tls_config: {ca_file: ca.crt}", map[string]string{"ca.crt": pem})
+			return o, filepath.Dir(o.ConfigFile)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := issued(t), issued(t)
+			var shown atomic.Pointer[tls.Certificate]
+			server := httptest.NewUnstartedServer(&seen{})
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			// Each query looks at the certificate.
+			server.Config.SetKeepAlivesEnabled(false)
+			server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { //nolint:gosec // the least version is Go's own
+				return &tls.Config{Certificates: []tls.Certificate{*shown.Load()}}, nil //nolint:gosec // likewise
+			}}
+			shown.Store(before)
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			o, folder := option(server.URL, pemOf(before.Leaf))
+			client, err := New(o)
+			require.NoError(t, err)
+			for _, step := range []struct {
+				what, file string
+				shown      *tls.Certificate
+				want       string
+			}{
+				{"as it was", pemOf(before.Leaf), before, ""},
+				{"the server is ahead", pemOf(before.Leaf), after, "unknown authority"},
+				{"half of a file", pemOf(after.Leaf)[:80], after, "ca.crt"},
+				{"the file follows", pemOf(after.Leaf), after, ""},
+				{"the file is ahead", pemOf(after.Leaf), before, "unknown authority"},
+				{"both", pemOf(before.Leaf) + pemOf(after.Leaf), before, ""},
+				{"both, and the server follows", pemOf(before.Leaf) + pemOf(after.Leaf), after, ""},
+			} {
+				put(t, folder, map[string]string{"ca.crt": step.file})
+				shown.Store(step.shown)
+				_, err := client.Queues(t.Context(), start)
+				if step.want == "" {
+					require.NoError(t, err, step.what)
+				} else {
+					require.ErrorContains(t, err, step.want, step.what)
+				}
+			}
+		})
+	}
+}
+
+// issued is a certificate that is its own authority.
+func issued(t *testing.T) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "prometheus"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
 // The server of tokens is another program, and its words are told as well.
