@@ -45,7 +45,7 @@ const (
 // objects are handled, or empty for all; podNamespace is where the ConfigMaps are.
 // Access says what may be read.
 func CacheOptions(watchNamespace, podNamespace string, access Access) cache.Options {
-	pods, target := cache.ByObject{Transform: stripPod}, cache.ByObject{Transform: keepWriter}
+	pods, target, plain := cache.ByObject{Transform: stripPod}, cache.ByObject{Transform: keepWriter}, cache.ByObject{Transform: stripObject}
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	if watchNamespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{watchNamespace: {}}
@@ -61,10 +61,18 @@ func CacheOptions(watchNamespace, podNamespace string, access Access) cache.Opti
 		&appsv1.StatefulSet{}: target,
 		&appsv1.ReplicaSet{}:  {Transform: stripReplicaSet},
 		&corev1.ConfigMap{}:   {Namespaces: map[string]cache.Config{podNamespace: {}}},
+
+		&v1alpha1.VariantAutoscaling{}:           plain,
+		&autoscalingv2.HorizontalPodAutoscaler{}: plain,
+		&corev1.ResourceQuota{}:                  plain,
+		&policyv1.PodDisruptionBudget{}:          plain,
 	}
 	if access.Capacity && !access.Unread.Budgets {
 		// They are those of the pods of all namespaces.
-		options.ByObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
+		options.ByObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: stripObject, Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
+	}
+	if access.ScaledObjects {
+		options.ByObject[empty(kindScaledObject)] = plain
 	}
 	if access.LeaderWorkerSets {
 		options.ByObject[empty(kindLeaderWorkerSet)] = target
@@ -137,6 +145,30 @@ func stripPod(object any) (any, error) {
 	slim.Status.ContainerStatuses = stripContainerStatuses(pod.Status.ContainerStatuses, pod.Spec.Containers)
 	slim.Status.InitContainerStatuses = stripContainerStatuses(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	return slim, nil
+}
+
+// stripObject drops the managed fields and what only others read in the annotations. A tenant may fill 256 KiB
+// of each object with them.
+func stripObject(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		if len(o.GetManagedFields()) > 0 {
+			o.SetManagedFields(nil)
+		}
+		stripAnnotations(o)
+	}
+	return object, nil
+}
+
+// stripAnnotations changes nothing in an object that it has seen before, as a transform must not.
+func stripAnnotations(o client.Object) {
+	all := o.GetAnnotations()
+	kept := inventory.WorkloadAnnotations(all)
+	if why, found := all[v1alpha1.AnnotationUndecodable]; found {
+		kept = map[string]string{v1alpha1.AnnotationUndecodable: why}
+	}
+	if len(kept) < len(all) {
+		o.SetAnnotations(kept)
+	}
 }
 
 // stripPodAnnotations keeps what says which pod goes first and where its metrics are.
@@ -265,7 +297,7 @@ func stripReplicaSet(object any) (any, error) {
 	if !ok || metav1.GetControllerOf(set) == nil {
 		return keepWriter(object)
 	}
-	set.ManagedFields, set.Annotations = nil, inventory.RevisionIn(set.Annotations)
+	set.ManagedFields, set.Annotations = nil, inventory.WorkloadAnnotations(set.Annotations)
 	set.Spec = appsv1.ReplicaSetSpec{Replicas: set.Spec.Replicas}
 	return object, nil
 }
@@ -351,11 +383,12 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 // ownsReplicas is all that the cache keeps of the fields that a manager owns.
 var ownsReplicas = metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)
 
-// keepWriter drops all managed fields of a scale target but who wrote its replicas. It
-// changes nothing in an object that it has seen before, as a transform must not.
+// keepWriter drops all managed fields of a scale target but who wrote its replicas, and the annotations that
+// nobody here reads. It changes nothing in an object that it has seen before, as a transform must not.
 func keepWriter(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(writersOfReplicas(o.GetManagedFields()))
+		stripAnnotations(o)
 	}
 	return object, nil
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -205,6 +207,38 @@ func TestWhatTheCacheLeavesOut(t *testing.T) {
 	assert.Equal(t, "10.0.0.7", slim.Status.PodIP)
 	assert.Equal(t, []corev1.ContainerPort{{Name: "http", ContainerPort: 8000}}, slim.Spec.Containers[0].Ports)
 	assert.Empty(t, slim.Status.ContainerStatuses, "a container that holds what it asks for needs no status")
+}
+
+// A tenant fills no memory with annotations that nobody here reads, however they are called.
+func TestTheAnnotationsThatAreKept(t *testing.T) {
+	const revision, topology = "deployment.kubernetes.io/revision", "leaderworkerset.sigs.k8s.io/exclusive-topology"
+	options := CacheOptions("", "", Access{LeaderWorkerSets: true, ScaledObjects: true, Capacity: true})
+	for kind, by := range options.ByObject {
+		switch kind.(type) {
+		case *corev1.Pod, *corev1.Node, *corev1.ConfigMap:
+			continue // they have tables of their own, or are the administrator's
+		}
+		for name, c := range map[string]struct{ has, want map[string]string }{
+			"none":          {nil, nil},
+			"others":        {map[string]string{"note": strings.Repeat("x", 1000), "kubectl.kubernetes.io/last-applied-configuration": "{}"}, nil},
+			"a revision":    {map[string]string{revision: "7", "note": "x"}, map[string]string{revision: "7"}},
+			"a topology":    {map[string]string{topology: "rack", "note": "x"}, map[string]string{topology: "rack"}},
+			"what pretends": {map[string]string{revision: strings.Repeat("7", 1000), topology: strings.Repeat("x", 1000)}, nil},
+		} {
+			object := kind.DeepCopyObject().(client.Object)
+			object.SetAnnotations(c.has)
+			for range 2 {
+				kept, err := by.Transform(object)
+				require.NoError(t, err, "%T", kind)
+				assert.Equal(t, c.want, kept.(client.Object).GetAnnotations(), "%T, %s", kind, name)
+			}
+		}
+	}
+	undecodable := map[string]string{v1alpha1.AnnotationUndecodable: "why"}
+	v := &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Annotations: undecodable}}
+	_, err := stripObject(v)
+	require.NoError(t, err)
+	assert.Equal(t, undecodable, v.Annotations)
 }
 
 func TestMissingPermissionsAreNamed(t *testing.T) {

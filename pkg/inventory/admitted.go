@@ -33,13 +33,21 @@ type Revision struct {
 // is its template's.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// RevisionIn is what of an object's annotations numbers its revision.
-func RevisionIn(annotations map[string]string) map[string]string {
-	number, found := annotations[revisionAnnotation]
-	if !found {
-		return nil
+// longestAnnotation is more than those have that are read of a workload: a number, or the key of a label.
+const longestAnnotation = 512
+
+// WorkloadAnnotations are those of a workload that are read here.
+func WorkloadAnnotations(all map[string]string) map[string]string {
+	var kept map[string]string
+	for _, name := range []string{revisionAnnotation, exclusiveTopology} {
+		if value, found := all[name]; found && len(value) <= longestAnnotation {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[name] = value
+		}
 	}
-	return map[string]string{revisionAnnotation: number}
+	return kept
 }
 
 // RevisionOf is that of a Deployment with these ReplicaSets, among which may be those of

@@ -11,11 +11,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -39,6 +43,7 @@ func TestATenantReachesNobodyElse(t *testing.T) {
 		{"names that act on a terminal", controlCharacters},
 		{"a number that takes long to read", longNumber},
 		{"a target of another namespace", targetElsewhere},
+		{"an autoscaler and a disruption budget for others", guardsElsewhere},
 		{"a service class that is for others", classOfOthers},
 		{"a service class of others where devices are scarce", scarceDevices},
 		{"pods that name the owner of others", func(t *testing.T, w *world) { strangers(t, w, busy) }},
@@ -125,6 +130,33 @@ func targetElsewhere(t *testing.T, w *world) {
 	*object.Spec.MinReplicas = 5
 	w.while(t, object)
 	w.shows(t, object, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetNotFound)
+	w.stays(t, "busy", 1)
+}
+
+// guardsElsewhere has, under the victim's names, what would make the manager stand back or keep pods.
+func guardsElsewhere(t *testing.T, w *world) {
+	all := intstr.FromString("100%")
+	w.while(t,
+		&autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Namespace: theirs, Name: "busy"},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "busy"}, MaxReplicas: 9,
+			},
+		},
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: theirs, Name: "busy"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &all, Selector: &metav1.LabelSelector{}},
+		},
+		variant(theirs, "busy", "busy"),
+	)
+	// The tenant's own object is what shows that both were seen.
+	w.shows(t, variant(theirs, "busy", "busy"), v1alpha1.ConditionConflict, "HPAConflict")
+	busy := variant(victim, "busy", "busy")
+	conditiontest.Throughout(t, aWhile, "nobody else decides", func() (string, bool) {
+		require.NoError(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(busy), busy))
+		c := apimeta.FindStatusCondition(busy.Status.Conditions, v1alpha1.ConditionConflict)
+		return fmt.Sprintf("%+v", busy.Status.Conditions), c != nil && c.Reason == "NoConflict"
+	})
 	w.stays(t, "busy", 1)
 }
 

@@ -17,6 +17,8 @@ func Decode(stored *unstructured.Unstructured) *VariantAutoscaling {
 	}
 	v := &VariantAutoscaling{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, v) == nil {
+		// Whoever wrote the object may not say so.
+		delete(v.Annotations, AnnotationUndecodable)
 		return v
 	}
 	// This error names the field.

@@ -50,6 +50,12 @@ func TestAnObjectThatDoesNotFitItsTypeHidesNoOther(t *testing.T) {
 	assert.Empty(t, bad.Spec, "half of what a user wrote is not what he wrote")
 }
 
+func TestNobodyElseSaysThatAnObjectCannotBeRead(t *testing.T) {
+	stored := object("good", "10")
+	stored.SetAnnotations(map[string]string{v1alpha1.AnnotationUndecodable: "a lie", "some": "thing"})
+	assert.Equal(t, map[string]string{"some": "thing"}, v1alpha1.Decode(&stored).Annotations)
+}
+
 func TestAWatchGoesOnPastAnObjectThatDoesNotFitItsType(t *testing.T) {
 	from := watch.NewFakeWithChanSize(3, false)
 	bad, good := object("bad", int64(10)), object("good", "10")
