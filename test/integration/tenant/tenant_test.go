@@ -147,10 +147,10 @@ func guardsElsewhere(t *testing.T, w *world) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: theirs, Name: "busy"},
 			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &all, Selector: &metav1.LabelSelector{}},
 		},
-		variant(theirs, "busy", "busy"),
+		deployment(theirs, "busy", 1), variant(theirs, "busy", "busy"),
 	)
 	// The tenant's own object is what shows that both were seen.
-	w.shows(t, variant(theirs, "busy", "busy"), v1alpha1.ConditionConflict, "HPAConflict")
+	w.shows(t, variant(theirs, "busy", "busy"), v1alpha1.ConditionConflict, v1alpha1.ReasonAutoscalerOnTarget)
 	busy := variant(victim, "busy", "busy")
 	conditiontest.Throughout(t, aWhile, "nobody else decides", func() (string, bool) {
 		require.NoError(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(busy), busy))
