@@ -209,10 +209,15 @@ func (l Latency) rates(ends BucketEnds, promises map[decision.ModelKey]capacity.
 }
 
 // counts asks how many servers have each of these buckets. Those of other versions may have other ends,
-// or other histograms.
-func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO) []string {
+// or other histograms. One that has had a bucket for a part of the window only counts for that part: it started
+// anew with other ends, and what it counted before is in none of these.
+func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, window time.Duration) []string {
+	seen := func(by, series string) string {
+		return fmt.Sprintf("max by (%s, %s) (count_over_time(%s[%s]))", byModel, by, series, promDuration(window))
+	}
 	return l.ofBeside(ends, promises, "", true, func(series string) string {
-		return fmt.Sprintf("count by (%[1]s, le) (group by (%[1]s, le, pod) (%[2]s))", byModel, series)
+		all := narrowed(series, fmt.Sprintf("le=%q", endless))
+		return fmt.Sprintf("sum by (%[1]s, le) (%[2]s / on (%[1]s, pod) group_left () %[3]s)", byModel, seen("le, pod", series), seen("pod", all))
 	})
 }
 
@@ -436,8 +441,8 @@ func shareWithin(rates map[float64]float64, target float64) (Share, bool) {
 	return Share{sure, max(sure, of(above)), decision.Bucket{Above: milliseconds(max(0, below)), UpTo: milliseconds(above)}}, true
 }
 
-// amid is what is left of it where not all of the servers have the end of a bucket up to which
-// the most is counted: what the others served is below every end that they have not, and may
+// amid is what is left of it where not all of the servers have had the end of a bucket up to which
+// the most is counted for the whole window: what the others served is below every end that they have not, and may
 // have been within the target.
 func (s Share) amid(series map[float64]float64, target float64) Share {
 	below, above := around(maps.Keys(series), target)

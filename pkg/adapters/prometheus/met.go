@@ -115,7 +115,7 @@ func (c *Client) within(ctx context.Context, l Latency, e *latencyEnds, at time.
 		failure = err // Those of before may still be right.
 	}
 	parts := l.rates(e.ends, promises, "", window)
-	for about, some := range map[string][]string{isTime: l.newest(), isCount: l.counts(e.ends, promises)} {
+	for about, some := range map[string][]string{isTime: l.newest(), isCount: l.counts(e.ends, promises, window)} {
 		for _, part := range some {
 			parts = append(parts, by(about, part))
 		}

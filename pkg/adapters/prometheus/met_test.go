@@ -110,6 +110,42 @@ func TestServersWithOtherBucketsMayHaveKeptThePromise(t *testing.T) {
 	assert.InDelta(t, 1, met[modelKey("end")].Value, 1e-9, "b has no bucket that ends at 500 ms")
 }
 
+// A pod of a group keeps its name when it starts anew as another version, whose buckets end elsewhere. Until the
+// window holds nothing of before, what may have kept the promise is not known.
+func TestAServerThatStartsAnewWithOtherBuckets(t *testing.T) {
+	for restarted := 5; restarted <= 13; restarted++ {
+		p := prometheustest.New(t)
+		times := scrapes(14)
+		for i, at := range times {
+			values := map[string]float64{}
+			ends := map[string]float64{"0.5": 4, "1.0": 4, "+Inf": 4}
+			if i >= restarted {
+				ends = map[string]float64{"0.25": 1, "0.75": 4, "+Inf": 4}
+			}
+			if i == restarted {
+				histogram(values, ttftSeries, "m", "a", "vllm", 0, map[string]float64{"0.5": 1, "1.0": 1})
+				for series := range values {
+					values[series] = prometheustest.Stale
+				}
+			}
+			since := at.Sub(start)
+			if i >= restarted {
+				since = at.Sub(times[restarted])
+			}
+			histogram(values, ttftSeries, "m", "a", "vllm", since, ends)
+			p.Append(at, values)
+		}
+		met, err := serve(t, p.Handler).Met(t.Context(), times[13].Add(time.Second), window, map[decision.ModelKey]capacity.SLO{modelKey("m"): {TTFT: 500}})
+		require.NoError(t, err)
+		if kept := met[modelKey("m")]; kept.Present {
+			assert.InDelta(t, 1, kept.Value, 1e-9, "all may have: %d", restarted)
+			assert.LessOrEqual(t, kept.Sure, 0.25+1e-9, restarted)
+		} else {
+			assert.NotEqual(t, 5, restarted, "all of it is of the new version")
+		}
+	}
+}
+
 // The servers of one model may be of several versions and makers, each with a histogram of its own. All of
 // them make the whole: vLLM 0.9 has time_per_output_token alone, 0.11 inter_token_latency too and the
 // mean of each request, SGLang 0.5 inter_token_latency.
