@@ -41,17 +41,17 @@ func (u UnitCosts) Of(device capacity.Device) (capacity.Cost, bool) {
 }
 
 // Replica is the price of one replica with so many devices: spec.variantCost, else the
-// price of its devices, else v1alpha1.DefaultCost. On an error, which names the
-// field, the price is the one without it.
-func (u UnitCosts) Replica(spec *v1alpha1.VariantAutoscalingSpec, device capacity.Device, count int) (capacity.Cost, error) {
-	cost, given, err := spec.Cost()
+// price of its devices, else v1alpha1.DefaultCost, and then it is not given. On an error, which
+// names the field, the price is the one without it.
+func (u UnitCosts) Replica(spec *v1alpha1.VariantAutoscalingSpec, device capacity.Device, count int) (cost capacity.Cost, given bool, err error) {
+	cost, given, err = spec.Cost()
 	if given {
-		return cost, nil
+		return cost, true, nil
 	}
 	if unit, ok := u.Of(device); ok && count > 0 {
-		return unit * capacity.Cost(count), err
+		return unit * capacity.Cost(count), true, err
 	}
-	return v1alpha1.DefaultCost, err
+	return v1alpha1.DefaultCost, false, err
 }
 
 // ParseUnitCosts reads the data of the ConfigMap of accelerator prices: each key names

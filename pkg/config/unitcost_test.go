@@ -100,22 +100,24 @@ func TestCostOfAReplica(t *testing.T) {
 		device capacity.Device
 		count  int
 		want   capacity.Cost
+		none   bool
 	}{
-		"what the variant says":   {"4.5", h100, 8, 4.5},
-		"nothing is a price too":  {"0", h100, 8, 0},
-		"its devices":             {"", h100, 8, 800},
-		"devices without a price": {"", b200, 8, 10},
-		"no devices":              {"", h100, 0, 10},
-		"nothing known":           {"", capacity.Device{}, 0, 10},
+		"what the variant says":   {"4.5", h100, 8, 4.5, false},
+		"nothing is a price too":  {"0", h100, 8, 0, false},
+		"its devices":             {"", h100, 8, 800, false},
+		"devices without a price": {"", b200, 8, 10, true},
+		"no devices":              {"", h100, 0, 10, true},
+		"nothing known":           {"", capacity.Device{}, 0, 10, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := costs.Replica(&v1alpha1.VariantAutoscalingSpec{VariantCost: test.given}, test.device, test.count)
+			got, given, err := costs.Replica(&v1alpha1.VariantAutoscalingSpec{VariantCost: test.given}, test.device, test.count)
 			require.NoError(t, err)
+			assert.Equal(t, test.none, !given)
 			assert.InDelta(t, float64(test.want), float64(got), 0)
 		})
 	}
-	got, err := costs.Replica(&v1alpha1.VariantAutoscalingSpec{VariantCost: "cheap"}, h100, 2)
+	got, _, err := costs.Replica(&v1alpha1.VariantAutoscalingSpec{VariantCost: "cheap"}, h100, 2)
 	require.ErrorContains(t, err, "spec.variantCost")
 	assert.InDelta(t, 200, float64(got), 0)
 }

@@ -96,8 +96,17 @@ type variant struct {
 	devices int
 	// pods are the target's pods, those that end and have ended included.
 	pods []*corev1.Pod
-	// picks is set when which replicas go is our choice.
-	picks bool
+	// picks is set when which replicas go is our choice, and priced where somebody gave their price.
+	picks, priced bool
+}
+
+// priced are the variants of whose replicas somebody gave the price.
+func (seen *observation) priced() map[decision.Key]bool {
+	all := make(map[decision.Key]bool, len(seen.variants))
+	for key, v := range seen.variants {
+		all[key] = v.priced
+	}
+	return all
 }
 
 // replicas are the pods of all variants that serve or are to serve.

@@ -52,6 +52,7 @@ func (r *reporter) report(
 ) error {
 	r.metrics.Show(plan, &metrics.Round{
 		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
+		Policy: seen.policy, Priced: seen.priced(),
 		ID: func(key decision.Key) string { return seen.variants[key].ID },
 	})
 	errs := append(r.collect(), why, seen.metricsErr, r.tellUndecoded(ctx, seen))

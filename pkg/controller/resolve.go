@@ -130,7 +130,7 @@ func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
 		device, count = v.Shape.Device(), v.Shape.Devices*v.Shape.Pods
 	}
 	var err error
-	if fact.Cost, err = costs.Replica(&v.object.Spec, device, count); err != nil {
+	if fact.Cost, v.priced, err = costs.Replica(&v.object.Spec, device, count); err != nil {
 		v.invalid(err)
 	}
 	profile, given, err := v.object.Spec.Profile()

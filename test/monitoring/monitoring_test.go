@@ -50,6 +50,14 @@ var cases = map[string]struct{ fires, silent string }{
 		// As long in all, but over within ten minutes each time.
 		silent: saturated("0x9 600x9 1200x9 1800x9 2400x9 3000x9 3600x9 4200x9 4800x9"),
 	},
+	"WVASLOBurnsFast": {
+		fires:  kept("0.99", "0.8x90"),
+		silent: kept("0.99", "0.87x90") + "\n" + kept("0.9", "0.55x90", "of-few-nines") + "\n" + kept("0.99", "1x60 0.5x4 1x26", "for-minutes"),
+	},
+	"WVASLOBurnsSlowly": {
+		fires:  kept("0.99", "0.93x90"),
+		silent: kept("0.99", "0.95x90") + "\n" + kept("0.99", "1x60 0.7x5 1x25", "for-minutes"),
+	},
 	"WVANoRoom": {
 		fires:  replicas("4x90", "2x90", "0x90"),
 		silent: replicas("4x90", "2x90", "3x90"),
@@ -83,6 +91,13 @@ var cases = map[string]struct{ fires, silent string }{
 // saturated are the instants since when a model is.
 func saturated(since string) string {
 	return `wva_saturated_since_timestamp_seconds{namespace="wva", exported_namespace="chat", model_name="m"} ` + since
+}
+
+// kept is how many of a model's requests met the SLO at most, and how many are to.
+func kept(objective, share string, model ...string) string {
+	name := strings.Join(append([]string{"m"}, model...), "-")
+	labels := `{namespace="wva", exported_namespace="chat", model_name="` + name + `"`
+	return "wva_slo_objective_ratio" + labels + "} " + objective + "x90\nwva_slo_met_ratio" + labels + `, bound="upper"} ` + share + "\nwva_slo_met_ratio" + labels + `, bound="lower"} 0x90`
 }
 
 func replicas(desired, current, slots string) string {

@@ -26,7 +26,7 @@ func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.
 		device = p.Shape.Device()
 		count = int(ptr.Deref(p.Shape.Devices, 0)) * int(ptr.Deref(p.Shape.Pods, 1))
 	}
-	cost, err := costs.Replica(&object.Spec, device, count)
+	cost, _, err := costs.Replica(&object.Spec, device, count)
 	if err != nil {
 		return 0, notes, fmt.Errorf("VariantAutoscaling %s: %w", object.Name, err)
 	}

@@ -183,7 +183,7 @@ func (b *built) cost(v *replay.Variant) error {
 	if _, known := b.costs.Of(device); !known && b.spec.VariantCost == "" && !b.priced {
 		return b.wrong("variantCost", "is missing, and there is no price of %s: expected one of both", device)
 	}
-	cost, err := b.costs.Replica(&b.spec, device, shape.Devices*max(1, shape.Pods))
+	cost, _, err := b.costs.Replica(&b.spec, device, shape.Devices*max(1, shape.Pods))
 	if err != nil {
 		return b.ofSpec(err)
 	}

@@ -30,6 +30,8 @@ type gauges struct {
 	// replicas and what they show, at the load that they have: how far the model by which
 	// replicas are sized can be trusted.
 	predicted, observed *prometheus.Desc
+	fleet               *fleet
+	promise             *promise
 	// published is nil where the earlier names are turned off.
 	published *published
 
@@ -59,7 +61,9 @@ func newGauges(instance prometheus.Labels) *gauges {
 		age: desc("wva_oldest_sample_age_seconds", "Age of the oldest sample of the model's serving replicas in the last round. No series without samples.", "model_name", "namespace"),
 		predicted: desc("wva_predicted_latency_seconds", "Mean latency (TTFT, ITL) that the latency model predicts for the variant's replicas at their present load, as the model was before the last round. "+
 			"The TTFT is without waiting. No series without a model, or while the load or the observed latency is unknown.", ofLatency...),
-		observed: desc("wva_observed_latency_seconds", "Observed mean latency (TTFT, ITL) of the same replicas over the metrics window. The TTFT includes waiting. It has a series where wva_predicted_latency_seconds has one.", ofLatency...),
+		observed: desc("wva_observed_latency_seconds", "Observed mean latency (TTFT, ITL) of the variant's requests over the metrics window. The TTFT includes waiting. No series without requests.", ofLatency...),
+		fleet:    newFleet(desc),
+		promise:  newPromise(desc),
 	}
 }
 
@@ -68,6 +72,8 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{g.desired, g.current, g.ratio, g.slots, g.unlisted, g.age, g.predicted, g.observed} {
 		out <- d
 	}
+	g.fleet.describe(out)
+	g.promise.describe(out)
 	if g.published != nil {
 		g.published.describe(out)
 	}
@@ -92,6 +98,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for i := range last.seen.Snapshot.Models {
 		g.ofModel(show, &last.seen.Snapshot.Models[i], last.seen, served)
 	}
+	for i := range last.plan.Models {
+		g.promise.show(show, &last.plan.Models[i], last.seen.Policy.Share)
+	}
 	last.plan.Each(func(p *decision.VariantPlan) {
 		if p.Desired == nil {
 			return
@@ -104,6 +113,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		if p.Slots != nil {
 			show(g.slots, float64(p.Slots.Count), p.Key.Name, p.Key.Namespace, accelerator)
 		}
+		g.fleet.show(show, p, served[p.Key], last.seen, accelerator)
 		if g.published != nil {
 			g.published.show(show, p, served[p.Key], last.seen.ID(p.Key), accelerator)
 		}
@@ -115,19 +125,19 @@ func (g *gauges) ofModel(show emit, m *decision.Model, seen *Round, served map[d
 	if oldest := oldestSample(m); !oldest.IsZero() {
 		show(g.age, seen.Snapshot.Time.Sub(oldest).Seconds(), m.ID, m.Namespace)
 	}
+	g.promise.met(show, m, seen)
 	for i := range m.Variants {
 		v := &m.Variants[i]
 		key := decision.Key{Namespace: m.Namespace, Name: v.Name}
 		means := meansOf(v.Replicas, seen.Snapshot.Time, seen.Stale)
 		served[key] = means
-		at, ok := predict(v, seen.Believed.OfVariant(key).Latency, seen.Snapshot.Time, seen.Stale)
-		if !ok {
-			continue
-		}
+		at, modelled := predict(v, seen.Believed.OfVariant(key).Latency, seen.Snapshot.Time, seen.Stale)
 		beside := func(latency string, predicted capacity.Milliseconds, observed decision.Sample) {
-			if observed.Present {
+			if !observed.Present {
+				return
+			}
+			if show(g.observed, observed.Value, key.Name, key.Namespace, latency); modelled {
 				show(g.predicted, float64(predicted)/milliseconds, key.Name, key.Namespace, latency)
-				show(g.observed, observed.Value, key.Name, key.Namespace, latency)
 			}
 		}
 		beside(labelITL, at.ITL, means.itl)

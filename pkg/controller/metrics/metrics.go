@@ -25,6 +25,10 @@ type Round struct {
 	Stale time.Duration
 	// Unlisted counts the nodes by product name that no rule knows.
 	Unlisted map[string]int
+	// Policy is what it was decided with.
+	Policy decision.Policy
+	// Priced are the variants of whose replicas somebody gave the price.
+	Priced map[decision.Key]bool
 	// ID is the variantID of a variant, or empty.
 	ID func(decision.Key) string
 }

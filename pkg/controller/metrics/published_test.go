@@ -206,5 +206,5 @@ wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace
 `), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))
 	seen = &Round{}
 	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
-	assert.Equal(t, 4, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
+	assert.Equal(t, 6, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
 }

@@ -2,12 +2,14 @@ package metrics
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
@@ -37,8 +39,13 @@ func References() ([]Reference, error) {
 		Name: key.Name, Replicas: []decision.Replica{replica}, Profile: serving.Profile{Base: 1, BatchLimit: one, KVTokens: 1},
 	}}}
 	plan := decision.VariantPlan{Key: key, Desired: &one, Fallback: &decision.Fallback{Replicas: one}, Slots: &decision.Slots{Count: one}}
-	m.Show(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{plan}}}}, &Round{
-		Snapshot: decision.Snapshot{Models: []decision.Model{model}}, Unlisted: map[string]int{"product": one}, ID: func(decision.Key) string { return "" },
+	model.Met = decision.Exactly(sample)
+	m.Show(&decision.Plan{Models: []decision.ModelPlan{{
+		Demand: &decision.Demand{}, Promise: decision.Promise{SLO: capacity.SLO{TTFT: 1, ITL: 1}}, Variants: []decision.VariantPlan{plan},
+	}}}, &Round{
+		Snapshot: decision.Snapshot{Models: []decision.Model{model}}, Stale: math.MaxInt64, Unlisted: map[string]int{"product": one},
+		Policy: decision.Policy{Variants: map[decision.Key]decision.VariantPolicy{key: {Max: one}}}, Priced: map[decision.Key]bool{key: true},
+		ID: func(decision.Key) string { return "" },
 	})
 	m.Scaled(&plan)
 	m.Ended(decision.RoundFull, time.Second, time.Unix(0, 0), nil)

@@ -33,15 +33,17 @@ func TestPredictedLatencyStandsBesideTheObservedOne(t *testing.T) {
 		replicas []decision.Replica
 		// predicted ITL in seconds; 0 means no series.
 		predicted float64
+		// observed says that there is one without it.
+		observed bool
 	}{
-		{"the given model", flat, decision.Learning{}, []decision.Replica{busy}, 0.02},
-		{"an idle replica beside", flat, decision.Learning{}, []decision.Replica{busy, idle}, 0.02},
-		{"the learned model", flat, usable, []decision.Replica{busy}, 0.04},
-		{"too little was seen", flat, doubtful, []decision.Replica{busy}, 0.02},
-		{"no model", serving.Profile{}, decision.Learning{}, []decision.Replica{busy}, 0},
-		{"nothing is served", flat, decision.Learning{}, []decision.Replica{idle}, 0},
-		{"the load of one is not known", flat, decision.Learning{}, []decision.Replica{busy, old}, 0},
-		{"nobody serves", flat, decision.Learning{}, nil, 0},
+		{"the given model", flat, decision.Learning{}, []decision.Replica{busy}, 0.02, false},
+		{"an idle replica beside", flat, decision.Learning{}, []decision.Replica{busy, idle}, 0.02, false},
+		{"the learned model", flat, usable, []decision.Replica{busy}, 0.04, false},
+		{"too little was seen", flat, doubtful, []decision.Replica{busy}, 0.02, false},
+		{"no model", serving.Profile{}, decision.Learning{}, []decision.Replica{busy}, 0, true},
+		{"nothing is served", flat, decision.Learning{}, []decision.Replica{idle}, 0, false},
+		{"the load of one is not known", flat, decision.Learning{}, []decision.Replica{busy, old}, 0, true},
+		{"nobody serves", flat, decision.Learning{}, nil, 0, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,11 +52,12 @@ func TestPredictedLatencyStandsBesideTheObservedOne(t *testing.T) {
 			seen.Snapshot.Models[0].Variants[0].Profile = c.given
 			seen.Believed.Variants = map[decision.Key]*decision.VariantMemory{{Namespace: "n", Name: "v"}: {Latency: c.learning}}
 			m.Show(&decision.Plan{Time: noon}, seen)
+			values := latencies(t, m)
 			if c.predicted == 0 {
-				assert.Zero(t, testutil.CollectAndCount(m.gauges, "wva_predicted_latency_seconds", "wva_observed_latency_seconds"))
+				assert.Zero(t, testutil.CollectAndCount(m.gauges, "wva_predicted_latency_seconds"))
+				assert.Equal(t, c.observed, values["wva_observed_latency_seconds ITL"] > 0, "what is seen needs no model")
 				return
 			}
-			values := latencies(t, m)
 			assert.InDelta(t, c.predicted, values["wva_predicted_latency_seconds ITL"], 1e-9)
 			assert.InDelta(t, 0.03, values["wva_observed_latency_seconds ITL"], 1e-9)
 			assert.Positive(t, values["wva_predicted_latency_seconds TTFT"])
