@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,22 +20,8 @@ import (
 // it has replicas for. With a class that is not for its namespace it gets nobody's devices. With one
 // that names no namespaces it does, as security.md says: that is what shows that the devices were wanted.
 func scarceDevices(t *testing.T, w *world) {
-	on := func(namespace, name, model string) *v1alpha1.VariantAutoscaling {
-		d := deployment(namespace, name, 2)
-		d.Spec.Template.Spec.NodeSelector["nvidia.com/gpu.product"] = localcluster.FourL40S.Product
-		v := variant(namespace, name, model)
-		v.Labels = map[string]string{v1alpha1.LabelControllerInstance: scarce}
-		// What is to go goes in the same round.
-		v.Spec.Behavior = &v1alpha1.Behavior{ScaleDown: &v1alpha1.ScalingRules{StabilizationWindowSeconds: new(int32)}}
-		if namespace == theirs {
-			w.while(t, d, v)
-			return v
-		}
-		require.NoError(t, w.api.Create(t.Context(), d))
-		require.NoError(t, w.api.Create(t.Context(), v))
-		return v
-	}
-	holds, claims := on(victim, "holds", "holds"), on(theirs, "claims", "claims")
+	holds := w.onDevices(t, victim, "holds", scarce, localcluster.FourL40S)
+	claims := w.onDevices(t, theirs, "claims", scarce, localcluster.FourL40S)
 	w.loaded(t, holds, 0.7, 0)
 	w.shows(t, holds, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
 	claim := func(model string, class *v1alpha1.SLOClassReference) {
@@ -72,10 +59,49 @@ func scarceDevices(t *testing.T, w *world) {
 	})
 }
 
+// growingCluster is the same without limited mode, and with a class for everybody: the tenant's model asks for
+// nodes that may come, and takes no replicas away.
+func growingCluster(t *testing.T, w *world) {
+	keeps := w.onDevices(t, victim, "keeps", "", localcluster.EightA100)
+	opened := w.onDevices(t, theirs, "opened", "", localcluster.EightA100)
+	w.loaded(t, keeps, 0.7, 0)
+	w.shows(t, keeps, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	w.loaded(t, opened, 1, 50)
+	conditiontest.Eventually(t, patience, "it asks for more than there is", func() (string, bool) {
+		var d appsv1.Deployment
+		require.NoError(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(opened), &d))
+		require.NoError(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(opened), opened))
+		return fmt.Sprintf("%d replicas, class %q", *d.Spec.Replicas, opened.Status.ServiceClass), *d.Spec.Replicas > 4 && opened.Status.ServiceClass == "Open"
+	})
+	w.stays(t, keeps.Name, 4)
+}
+
+// onDevices makes an object whose replicas, named like it and its model, have half of a machine.
+func (w *world) onDevices(t *testing.T, namespace, name, instance string, machine localcluster.Shape) *v1alpha1.VariantAutoscaling {
+	t.Helper()
+	d := deployment(namespace, name, int32(machine.GPUs/2))
+	d.Spec.Template.Spec.NodeSelector["nvidia.com/gpu.product"] = machine.Product
+	v := variant(namespace, name, name)
+	if instance != "" {
+		v.Labels = map[string]string{v1alpha1.LabelControllerInstance: instance}
+	}
+	// What is to go goes in the same round.
+	v.Spec.Behavior = &v1alpha1.Behavior{ScaleDown: &v1alpha1.ScalingRules{StabilizationWindowSeconds: new(int32)}}
+	if namespace == theirs {
+		w.while(t, d, v)
+		return v
+	}
+	require.NoError(t, w.api.Create(t.Context(), d))
+	require.NoError(t, w.api.Create(t.Context(), v))
+	return v
+}
+
 // loaded waits for the replicas of an object and shows how full they are, under the name of its model.
 func (w *world) loaded(t *testing.T, v *v1alpha1.VariantAutoscaling, use, waiting float64) {
 	t.Helper()
 	conditiontest.Eventually(t, patience, "ready pods of "+v.Name, func() (string, bool) {
+		var d appsv1.Deployment
+		require.NoError(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(v), &d))
 		var pods corev1.PodList
 		require.NoError(t, w.api.List(t.Context(), &pods, client.InNamespace(v.Namespace), client.MatchingLabels{"app": v.Name}))
 		ready := 0
@@ -86,8 +112,8 @@ func (w *world) loaded(t *testing.T, v *v1alpha1.VariantAutoscaling, use, waitin
 				}
 			}
 		}
-		if ready < 2 {
-			return fmt.Sprint(ready, " pods"), false
+		if ready < int(*d.Spec.Replicas) {
+			return fmt.Sprintf("%d of %d", ready, *d.Spec.Replicas), false
 		}
 		w.shown.forget(fmt.Sprintf(`namespace=%q,pod="%s-`, v.Namespace, v.Name))
 		for i := range pods.Items {

@@ -46,6 +46,7 @@ func TestATenantReachesNobodyElse(t *testing.T) {
 		{"an autoscaler and a disruption budget for others", guardsElsewhere},
 		{"a service class that is for others", classOfOthers},
 		{"a service class of others where devices are scarce", scarceDevices},
+		{"a service class where the cluster may grow", growingCluster},
 		{"pods that name the owner of others", func(t *testing.T, w *world) { strangers(t, w, busy) }},
 		{"a fake gateway", func(t *testing.T, w *world) { fakeGateway(t, w, busy, asleep) }},
 		{"an object that takes the name of a sleeping model", takesTheName},

@@ -139,7 +139,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{shown: &shown{gauges: map[string]float64{}, counters: map[string]float64{}, rates: map[string]float64{}}}
 	w.cluster, err = localcluster.Start(t.Context(), localcluster.Options{
 		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
-		Nodes:      []*corev1.Node{localcluster.EightH100.Node("h100", "a"), localcluster.FourL40S.Node("l40s", "a")},
+		Nodes:      []*corev1.Node{localcluster.EightH100.Node("h100", "a"), localcluster.FourL40S.Node("l40s", "a"), localcluster.EightA100.Node("a100", "a")},
 		Manifests:  []string{manifests + "/crd", manifests + "/rbac"},
 	})
 	if w.cluster != nil {
