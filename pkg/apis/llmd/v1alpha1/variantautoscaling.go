@@ -18,6 +18,10 @@ import (
 // +kubebuilder:printcolumn:name="Optimized",type=integer,JSONPath=`.status.desiredOptimizedAlloc.numReplicas`,description="The replicas that the last decision wants"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the variant is being autoscaled"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Actuation",type=string,priority=1,JSONPath=`.spec.actuation`,description="What is done with decisions: Scale, Metric or Off"
+// +kubebuilder:printcolumn:name="Min",type=integer,priority=1,JSONPath=`.spec.minReplicas`,description="The least number of replicas"
+// +kubebuilder:printcolumn:name="Max",type=integer,priority=1,JSONPath=`.spec.maxReplicas`,description="The greatest number of replicas"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.decision.reason`,description="The reason of the last decision"
 type VariantAutoscaling struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
