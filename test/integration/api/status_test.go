@@ -151,12 +151,16 @@ func TestColumns(t *testing.T) {
 	require.NoError(t, err)
 	var table metav1.Table
 	require.NoError(t, json.Unmarshal(answer, &table))
-	var columns []string
+	var columns, wide []string
 	for _, column := range table.ColumnDefinitions {
-		columns = append(columns, strings.ToUpper(column.Name))
-		assert.Zero(t, column.Priority, "%s shows without -o wide", column.Name)
+		if name := strings.ToUpper(column.Name); column.Priority == 0 {
+			columns = append(columns, name)
+		} else {
+			wide = append(wide, name)
+		}
 	}
 	assert.Equal(t, []string{"NAME", "MODEL", "VARIANTID", "ACCELERATOR", "CURRENTREPLICAS", "OPTIMIZED", "READY", "AGE"}, columns)
+	assert.Equal(t, []string{"ACTUATION", "MIN", "MAX", "REASON"}, wide, "with -o wide alone")
 	require.Len(t, table.Rows, 1)
 	assert.Equal(t, []any{created.GetName(), "m", "m-H100-4", "H100", 1.0, 3.0, "True"}, table.Rows[0].Cells[:7])
 }
