@@ -17,13 +17,19 @@ type Demo struct {
 	// Rate is how often every request of the trace was sent.
 	Rate float64 `json:"rate"`
 	// DurationSeconds is how long there was traffic; the tail is not in it.
-	DurationSeconds   float64     `json:"durationSeconds"`
-	KubernetesVersion string      `json:"kubernetesVersion"`
-	Requests          Requests    `json:"requests"`
-	Models            []Model     `json:"models"`
-	Variants          []Variant   `json:"variants"`
-	Placements        []Placement `json:"placements"`
-	Decisions         []Decision  `json:"decisions"`
+	DurationSeconds   float64 `json:"durationSeconds"`
+	KubernetesVersion string  `json:"kubernetesVersion"`
+	// Mode is how the autoscaler sized: hybrid, for the SLO, or capacity-only, by saturation alone.
+	// Aim is the share of the requests, 0 to 1, that was to meet the SLO; absent where saturation alone
+	// sized. Profiles says that latency profiles were given.
+	Mode       string      `json:"mode"`
+	Aim        float64     `json:"aim,omitempty"`
+	Profiles   bool        `json:"profilesGiven"`
+	Requests   Requests    `json:"requests"`
+	Models     []Model     `json:"models"`
+	Variants   []Variant   `json:"variants"`
+	Placements []Placement `json:"placements"`
+	Decisions  []Decision  `json:"decisions"`
 }
 
 // Requests counts the requests that were sent, by what became of them.

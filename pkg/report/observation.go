@@ -16,6 +16,11 @@ type Observation struct {
 	Trace             string
 	Rate              float64
 	KubernetesVersion string
+	// Mode is how the autoscaler sized, and Aim the share of the requests, 0 to 1, that was to meet
+	// the SLO; 0 where saturation alone sized. Profiles says that latency profiles were given.
+	Mode     string
+	Aim      float64
+	Profiles bool
 	// Traffic is how long there was traffic, End when the observation ended.
 	Traffic, End time.Duration
 	Models       []ObservedModel
@@ -125,6 +130,9 @@ func New(o Observation) Demo {
 		Rate:              o.Rate,
 		DurationSeconds:   seconds(o.Traffic),
 		KubernetesVersion: o.KubernetesVersion,
+		Mode:              o.Mode,
+		Aim:               o.Aim,
+		Profiles:          o.Profiles,
 		Requests:          count(o.Outcomes),
 		Models:            []Model{},
 		Variants:          []Variant{},

@@ -40,7 +40,7 @@ func observed() Observation {
 		return Outcome{Model: "meta-llama/Llama-3.1-8B-Instruct", Arrived: at, Completed: true, TTFT: 41.2, EndToEnd: 291.2, OutputTokens: 11}
 	}
 	return Observation{
-		Trace: Synthetic, Rate: 1, KubernetesVersion: "v1.36.3", Traffic: 180 * s, End: 240 * s,
+		Trace: Synthetic, Rate: 1, KubernetesVersion: "v1.36.3", Mode: "hybrid", Aim: 0.99, Profiles: true, Traffic: 180 * s, End: 240 * s,
 		Models: []ObservedModel{
 			{ID: "meta-llama/Llama-3.1-8B-Instruct", SLO: promise, Comparison: &Comparison{
 				Own: Compared{Policy: "hybrid", Attainment: 0.95123, CostOverBound: 1.0649},

@@ -23,6 +23,7 @@ func (d Demo) Summary(style Style, scheduler string) []string {
 		style.Title("Summary"),
 		fmt.Sprintf("%s of traffic (%s), Kubernetes %s", Clock(d.duration()), d.traffic(), d.KubernetesVersion),
 		fmt.Sprintf("%d requests: %d completed, %d failed", d.Requests.Total, d.Requests.Completed, d.Requests.Failed),
+		d.sizing(),
 		"",
 		style.row(modelWidths, header(modelHeader)),
 	}
@@ -39,6 +40,18 @@ func (d Demo) Summary(style Style, scheduler string) []string {
 		lines = append(lines, style.row(summaryWidths, v.cells()))
 	}
 	return append(lines, d.placementLines(style, scheduler)...)
+}
+
+// sizing says what the autoscaler was to reach, and what it was told.
+func (d Demo) sizing() string {
+	text := d.Mode + " mode: sized by saturation alone; nothing keeps latencies low"
+	if d.Aim > 0 {
+		text = fmt.Sprintf("%s mode: sized so that %g%% of the requests meet the SLO", d.Mode, 100*d.Aim)
+	}
+	if d.Profiles {
+		text += "; latency profiles were given"
+	}
+	return text
 }
 
 func (d Demo) duration() time.Duration {

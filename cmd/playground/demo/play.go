@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -217,7 +218,11 @@ func (r *traffic) observed(end time.Duration) report.Observation {
 
 // unobserved is what is known of a run before its traffic.
 func (p plan) unobserved() report.Observation {
-	o := report.Observation{Trace: report.Synthetic, Rate: p.Rate, Nodes: observedNodes()}
+	// Every object of the demo has a latency profile.
+	o := report.Observation{Trace: report.Synthetic, Rate: p.Rate, Nodes: observedNodes(), Mode: p.Mode, Profiles: true}
+	if p.Mode == modeHybrid {
+		o.Aim = decision.DefaultPolicy().Share
+	}
 	if p.Trace != "" {
 		o.Trace = p.Trace
 	}
