@@ -135,30 +135,41 @@ func (g group) paceOf(of unit) decision.Pace {
 
 // paces asks for all that seenPace has, of each namespace.
 func (q builder) paces(middle time.Duration) query {
-	whole := func(vector string) string { return fmt.Sprintf("max by (%s) (%s)", modelserver.LabelNamespace, vector) }
-	return q.pacesOf(paces, middle, whole, whole)
-}
-
-// podPaces asks for that of each address of a pod with a server, and of each model at each address of a gateway.
-func (q builder) podPaces(middle time.Duration) query {
-	return q.pacesOf(podPaces, middle,
-		func(vector string) string { return ofPods("max", perPod+","+address, vector) },
-		func(vector string) string {
-			return fmt.Sprintf("max by (%s,%s,target_model_name,model_name) (%s)", perPod, address, vector)
-		})
-}
-
-func (q builder) pacesOf(what string, middle time.Duration, servers, gateways func(vector string) string) query {
-	var parts []string
-	ask := func(units func(vector string) string, about string, expression func(series string) string, quantities ...modelserver.Quantity) {
+	return q.pacesOf(paces, middle, func(of []modelserver.Quantity, expression func(series string) string) string {
 		var all []string
-		for _, quantity := range quantities {
+		for _, quantity := range of {
 			for _, series := range selectors(quantity) {
 				all = append(all, expression(series))
 			}
 		}
-		parts = append(parts, by(about, units(strings.Join(all, " or "))))
-	}
+		return fmt.Sprintf("max by (%s) (%s)", modelserver.LabelNamespace, strings.Join(all, " or "))
+	})
+}
+
+// podPaces asks for that of each address of a pod with a server, and of each model at each address of a gateway. They
+// are many: of each only the first quantity is asked for that it shows.
+func (q builder) podPaces(middle time.Duration) query {
+	return q.pacesOf(podPaces, middle, func(of []modelserver.Quantity, expression func(series string) string) string {
+		labels := sources + "," + address
+		if of[0] == modelserver.GatewayQueue {
+			labels = perPod + "," + address + ",target_model_name,model_name"
+		}
+		var all []string
+		for _, quantity := range of {
+			all = append(all, each(quantity, func(series string) string {
+				return fmt.Sprintf("max by (%s) (%s)", labels, expression(series))
+			}))
+		}
+		if of[0] == modelserver.GatewayQueue {
+			return strings.Join(all, " or ")
+		}
+		return ofPods("max", perPod+","+address, strings.Join(all, " or "))
+	})
+}
+
+// pacesOf asks for each number of a pace, of servers and of gateways.
+func (q builder) pacesOf(what string, middle time.Duration, units func(of []modelserver.Quantity, expression func(series string) string) string) query {
+	var parts []string
 	for about, expression := range map[string]func(series string) string{
 		paceNewest: func(series string) string { return fmt.Sprintf("timestamp(%s)", series) },
 		paceWindow: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.window) },
@@ -167,8 +178,8 @@ func (q builder) pacesOf(what string, middle time.Duration, servers, gateways fu
 		},
 		paceBehind: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.lookback) },
 	} {
-		ask(servers, ofServers+about, expression, modelserver.Running, modelserver.Completed)
-		ask(gateways, ofGateways+about, expression, modelserver.GatewayQueue, modelserver.GatewayDispatched)
+		parts = append(parts, by(ofServers+about, units([]modelserver.Quantity{modelserver.Running, modelserver.Completed}, expression)),
+			by(ofGateways+about, units([]modelserver.Quantity{modelserver.GatewayQueue, modelserver.GatewayDispatched}, expression)))
 	}
 	slices.Sort(parts)
 	return asking(what, parts...)
@@ -318,9 +329,14 @@ func spreadsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Durat
 	return all
 }
 
-// goesOn reports whether the unit of a namespace has been scraped about as lately as others, by its interval.
+// goesOn reports whether the unit of a namespace has been scraped about as lately as others, by its interval. One
+// that missed a scrape is an interval behind them, and seems to have a longer one.
 func (p seenPace) goesOn(whole seenPace, at time.Time) bool {
-	return p.interval() > 0 && float64(whole.newest.Sub(p.newest)) <= punctual*float64(p.interval()) && at.Sub(p.newest) <= mostLag+p.interval()
+	interval := p.interval()
+	if other := whole.interval(); other < interval && float64(interval) < mature*float64(other) {
+		interval = other
+	}
+	return interval > 0 && float64(whole.newest.Sub(p.newest)) < (2-punctual)*float64(interval) && at.Sub(p.newest) <= mostLag+interval
 }
 
 // scrapesIn is how many scrapes one of the wider windows has had until now.

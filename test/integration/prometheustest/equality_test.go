@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/podmetrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
@@ -212,7 +213,7 @@ func compare(t *testing.T, chance *rand.Rand) {
 			before[name] = m.store(p, now, fmt.Sprintf(`namespace="models",pod=%q,instance=%q`, name, name), before[name])
 		}
 		direct.Scrape(t.Context())
-		// Prometheus is asked at whole seconds, and at the time of the newest scrape where that may be late.
+		// Prometheus is asked at whole seconds.
 		at := now.Add(time.Duration(chance.IntN(12)) * time.Second)
 		sameReplicas(t, asked, direct, at)
 		sameAdapters(t, asked, direct, at)
@@ -223,22 +224,38 @@ func compare(t *testing.T, chance *rand.Rand) {
 func sameReplicas(t *testing.T, asked *prometheus.Client, direct *podmetrics.Client, at time.Time) {
 	want, wantModels, err := asked.Read(t.Context(), at, window, lookback)
 	require.NoError(t, err)
-	got, gotModels, _ := direct.Read(t.Context(), at, window, lookback)
-	require.Len(t, got, len(want))
-	for name, w := range want {
-		g := got[name]
-		// Prometheus is asked over a wider window for pods of which too many scrapes failed.
-		if w.Pace.Window > window {
-			wider, _, _ := direct.Read(t.Context(), at, w.Pace.Window, lookback)
-			g = wider[name]
+	_, gotModels, _ := direct.Read(t.Context(), at, window, lookback)
+	// Prometheus is asked over a wider window for pods of which too many scrapes failed, and at the time of the
+	// newest scrape where one may be late.
+	asOf := at
+	for _, w := range want {
+		if w.Pace.Window == window {
+			asOf = newestOf(want)
 		}
-		same(t, name.Name, w, g)
+	}
+	for name, w := range want {
+		got, _, _ := direct.Read(t.Context(), asOf, max(window, w.Pace.Window), lookback)
+		require.Len(t, got, len(want))
+		same(t, name.Name, w, got[name])
 	}
 	// A gateway that did not answer is gone from Prometheus at once; asked directly, it
 	// is what it was, with its time.
 	for key, w := range wantModels {
 		same(t, key.ID, w, gotModels[key])
 	}
+}
+
+// newestOf is the newest time of their samples.
+func newestOf(replicas map[types.NamespacedName]decision.Replica) time.Time {
+	var newest time.Time
+	for _, r := range replicas {
+		for _, s := range []decision.Sample{r.Running, r.Waiting, r.KVUse, r.Served} {
+			if s.Present && s.Time.After(newest) {
+				newest = s.Time
+			}
+		}
+	}
+	return newest
 }
 
 func sameAdapters(t *testing.T, asked *prometheus.Client, direct *podmetrics.Client, at time.Time) {
