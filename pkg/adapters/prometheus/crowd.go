@@ -28,7 +28,8 @@ const (
 	// others one reading if it shows as much as before.
 	leftOutFor = 10 * time.Minute
 	// firstOut is for how long where time ended first. The network or the server may have been slow
-	// for a moment, and nobody's samples are too old after it. Each further time is twice as long.
+	// for a moment, and nobody's samples are too old after it. Each further time without a whole reading
+	// in between is twice as long.
 	firstOut = 30 * time.Second
 	// cutShare is the part of what a reading may take that must have been read in vain before
 	// somebody is to blame for it: 1 MiB, which are 1,000 pods in each of the queries under way.
@@ -221,6 +222,13 @@ func (c *crowds) readmit(at time.Time) {
 		c.lately[name] = e
 		return true
 	})
+}
+
+// forgive forgets who was left out, after a reading that was whole with them.
+func (c *crowds) forgive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.lately)
 }
 
 // find keeps which namespaces there are.

@@ -202,12 +202,12 @@ func TestANamespaceThatTakesAllTheTimeIsLeftOut(t *testing.T) {
 		breaks, others bool
 		out            bool
 	}{
-		"the time is over":          {most: 64 << 10, limit: 1 << 20, others: true, out: true},
-		"the connection breaks":     {most: 64 << 10, limit: 8 << 20, breaks: true, others: true, out: true},
-		"nobody else is there":      {most: 64 << 10, limit: 1 << 20},
+		"the time is over":          {most: 256 << 10, limit: 8 << 20, others: true, out: true},
+		"the connection breaks":     {most: 256 << 10, limit: 8 << 20, breaks: true, others: true, out: true},
+		"nobody else is there":      {most: 256 << 10, limit: 8 << 20},
 		"too large and nobody else": {most: all, limit: 256 << 10},
 		"little was read in vain":   {most: 64 << 10, limit: 64 << 20, others: true},
-		"nothing came":              {most: 0, limit: 1 << 20, others: true},
+		"nothing came":              {most: 0, limit: 8 << 20, others: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := prometheustest.New(t)
@@ -242,6 +242,12 @@ func TestANamespaceThatTakesAllTheTimeIsLeftOut(t *testing.T) {
 			n, err := next(1)
 			assert.EqualError(t, err, LeftOutError{client.address, []string{"crowd"}}.Error())
 			assert.Equal(t, 1, n, "others are read as ever")
+
+			at = at.Add(firstOut)
+			network.most = all
+			_, err = next(1)
+			require.NoError(t, err, "the network is fast again")
+			assert.Empty(t, client.crowds.lately, "and nothing is held against anybody")
 		})
 	}
 }
@@ -264,7 +270,14 @@ func TestForHowLongOneIsLeftOut(t *testing.T) {
 	at = at.Add(leftOutFor)
 	c.readmit(at)
 	cut()
-	assert.Equal(t, []time.Duration{firstOut, 2 * firstOut, 4 * firstOut, 8 * firstOut, 16 * firstOut, leftOutFor, leftOutFor, firstOut}, lasts)
+	cut()
+	c.forgive()
+	cut()
+	assert.Equal(t, []time.Duration{
+		firstOut, 2 * firstOut, 4 * firstOut, 8 * firstOut, 16 * firstOut, leftOutFor, leftOutFor,
+		firstOut, 2 * firstOut, // after a long time
+		firstOut, // after a whole reading
+	}, lasts)
 }
 
 func TestWhoIsLeftOut(t *testing.T) {

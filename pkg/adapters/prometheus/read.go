@@ -44,7 +44,10 @@ func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.D
 	models, failedToo := readGroups(gateways, func(g group) (map[decision.ModelKey]decision.Model, error) {
 		return c.narrowTo(g.namespaces).gateways(ctx, g, lookback)
 	}, unitOf)
-	return replicas, models, errors.Join(leftOut, err, failed, failedToo)
+	if err = errors.Join(err, failed, failedToo); err == nil {
+		c.crowds.forgive()
+	}
+	return replicas, models, errors.Join(leftOut, err)
 }
 
 // readGroups reads one group after the other, each for its own units, and the first for all
