@@ -97,22 +97,15 @@ func (s Sizing) holds(o Sizing) bool {
 // that cannot keep the promise is taken to serve nothing, unless none of them can. atTriggers
 // are the numbers of requests in service that the triggers allow.
 func (r *round) size(m *model, atTriggers []float64) bool {
-	slo := m.promise.SLO
 	// Both stay where this round has no use for them.
 	for _, v := range m.variants {
 		v.next.Latency, v.next.Sizing = v.old.Latency, v.old.Sizing
 	}
-	switch {
-	case slo == (capacity.SLO{}):
+	if m.promise.SLO == (capacity.SLO{}) {
 		return false
-	case !r.policy.Hybrid:
-		m.note(StageSupply, ReasonSLO, "hybrid mode is off: saturation alone decides")
-		return false
-	case m.promise.CapacityOnly:
-		m.note(StageSupply, ReasonSLO, "service class %s sets capacity-only for the model: saturation alone decides", m.promise.Class)
-		return false
-	case !m.demand.tokens.Known():
-		m.note(StageSupply, ReasonSLO, "no request ended yet, so lengths are unknown: saturation alone decides")
+	}
+	if why := r.unsized(m); why != "" {
+		m.note(StageSupply, ReasonSLO, "%s: saturation alone decides", why)
 		return false
 	}
 	r.watchLatency(m)
@@ -168,6 +161,19 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 	}
 	r.tellBuckets(m)
 	return true
+}
+
+// unsized says why the model's SLO does not size it now; empty where it does.
+func (r *round) unsized(m *model) string {
+	switch {
+	case !r.policy.Hybrid:
+		return "hybrid mode is off"
+	case m.promise.CapacityOnly:
+		return "service class " + m.promise.Class + " sets capacity-only for the model"
+	case !m.demand.tokens.Known():
+		return "no request ended yet, so lengths are unknown"
+	}
+	return ""
 }
 
 // sloRate is the greatest rate that one replica serves within the promise; it is not

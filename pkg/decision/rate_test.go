@@ -225,12 +225,13 @@ func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
 // was learned before it.
 func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		hybrid bool
-		says   string
+		name         string
+		hybrid, only bool
+		says         string
 	}{
-		{"lengths are unknown", true, "no request ended yet, so lengths are unknown: saturation alone decides"},
-		{"capacity alone decides", false, "hybrid mode is off: saturation alone decides"},
+		{"lengths are unknown", true, false, "no request ended yet, so lengths are unknown: saturation alone decides"},
+		{"its class says so", true, true, "service class Gold sets capacity-only for the model: saturation alone decides"},
+		{"capacity alone decides", false, false, "hybrid mode is off: saturation alone decides"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(10)
@@ -245,7 +246,7 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 				Sizing:  Sizing{Profile: onH100, Rate: 5, Found: s.Time.Add(-time.Minute)},
 			}
 			policy := demoPolicy()
-			policy.Hybrid, policy.Promises = c.hybrid, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+			policy.Hybrid, policy.Promises = c.hybrid, map[ModelKey]Promise{{"ns", "m"}: {Class: "Gold", SLO: capacity.SLO{ITL: 50}, CapacityOnly: c.only}}
 			plan, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]*VariantMemory{key: old}}, RoundFull)
 			assert.Equal(t, old.Latency.Estimate, memory.Variants[key].Latency.Estimate)
 			assert.Equal(t, old.Sizing, memory.Variants[key].Sizing)

@@ -20,14 +20,19 @@ type mixed struct {
 	every, age [2]time.Duration
 }
 
+// quarters are so many of a time, in whole seconds.
+func quarters(of time.Duration, n int) time.Duration {
+	return (of * time.Duration(n) / 4).Truncate(time.Second)
+}
+
 // everyPair calls for each pair of intervals, at several phases of both.
 func everyPair(t *testing.T, check func(t *testing.T, m mixed)) {
 	t.Helper()
 	intervals := []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
 	for i, one := range intervals {
 		for _, other := range intervals[i:] {
-			for part := range time.Duration(4) {
-				m := mixed{[2]time.Duration{one, other}, [2]time.Duration{(one * part / 4).Truncate(time.Second), (other * (3 - part) / 4).Truncate(time.Second)}}
+			for part := range 4 {
+				m := mixed{[2]time.Duration{one, other}, [2]time.Duration{quarters(one, part), quarters(other, 3-part)}}
 				t.Run(fmt.Sprint(m.every, " ", m.age, " after the scrape"), func(t *testing.T) { check(t, m) })
 			}
 		}
