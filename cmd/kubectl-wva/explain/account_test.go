@@ -45,8 +45,8 @@ The last decision wants 3 replicas, and 1 is there. Actuation is Off, so nothing
 It is from 2m ago; the autoscaler writes a later one when it differs.
 
 Why         Saturated: replicas are 92 % full: +2 for 6.20 req/s, a replica serves 2.10. A saturation threshold was passed, and replicas are added.
-Load        6.00 req/s arrive, 6.20 req/s forecast, 0 requests wait
-Supply      a replica serves 2.10 req/s; 1 replica counts as supply
+Load        6.00 req/s arrive, 6.20 req/s forecast, 0 requests wait (2m ago)
+Supply      a replica serves 2.10 req/s; 1 replica counts as supply (2m ago)
 Settled by  not known
 Next best   b: 2 replicas for 9.00/h
 Placement   a replica takes 2xH100, 8 CPU, 64Gi memory; at most 2 more fit (pod affinity); 1 not serving yet; 1 that fit nowhere now

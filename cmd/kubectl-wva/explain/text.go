@@ -22,7 +22,7 @@ func (a *Account) Text(out io.Writer, now time.Time) error {
 	w := &writer{out: out}
 	a.head(w, now)
 	if a.Decision != nil {
-		a.sentences(w)
+		a.sentences(w, now)
 	}
 	if a.Decision != nil && len(a.Decision.Steps) > 0 {
 		w.line("")
@@ -139,7 +139,7 @@ func areThere(n *int32) string {
 }
 
 // sentences say why.
-func (a *Account) sentences(w *writer) {
+func (a *Account) sentences(w *writer, now time.Time) {
 	d := a.Decision
 	why := d.Reason + ": " + cmp.Or(d.Message, "no detail")
 	if a.Meaning != "" && !same(a.Meaning, d.Message) {
@@ -155,14 +155,25 @@ func (a *Account) sentences(w *writer) {
 	w.line("")
 	w.rows(nil, [][]string{
 		{"Why", why},
-		{"Load", cmp.Or(a.Load, "not known")},
-		{"Supply", cmp.Or(a.Supply, "not known")},
+		{"Load", a.then(a.Load, now)},
+		{"Supply", a.then(a.Supply, now)},
 		{"Settled by", settled},
 		{"Next best", cmp.Or(d.Alternative, "none")},
 		{"Placement", placement(a.Placement)},
 		{"Mode", a.mode()},
 		{"SLO", a.slo()},
 	})
+}
+
+// then is what was seen when the decision was made, with how long ago that is.
+func (a *Account) then(what string, now time.Time) string {
+	switch {
+	case what == "":
+		return "not known"
+	case a.Variant.Decided == nil:
+		return what
+	}
+	return fmt.Sprintf("%s (%s ago)", what, output.Ago(a.Variant.Decided.Time, now))
 }
 
 // same reports whether two sentences are one, with or without its full stop.
