@@ -146,17 +146,32 @@ func (s *site) pagesRun(t *testing.T) {
 	}
 }
 
-// page runs blocks on a cluster that has what they name.
+// page runs blocks on a cluster that has what they name. Where the first release of them takes nothing
+// over, it is the first one of the cluster.
 func (r *reader) page(t *testing.T, blocks []page.Block) {
 	require.NoError(t, r.Apply(t.Context(), "../../../manifests/crd", "../../integration/admission/testdata/scaledobject.yaml", filepath.Join(r.folder, "there.yaml")))
+	for _, block := range blocks {
+		if strings.Contains(block.Text, "helm install") || strings.Contains(block.Text, "helm upgrade") {
+			if !strings.Contains(block.Text, "--take-ownership") {
+				r.forget(t)
+			}
+			break
+		}
+	}
 	r.run(t, blocks)
 	r.leave(t)
 }
 
-// upgrade runs blocks on a cluster that has the kind and objects of an earlier form.
-func (r *reader) upgrade(t *testing.T, blocks []page.Block) {
+// forget removes the kind with all of its objects.
+func (r *reader) forget(t *testing.T) {
+	t.Helper()
 	require.NoError(t, r.dynamic.Resource(definitions).Delete(t.Context(), "variantautoscalings.llmd.ai", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool { return !r.exists(t, definitions, "", "variantautoscalings.llmd.ai") }, patience, 200*time.Millisecond)
+}
+
+// upgrade runs blocks on a cluster that has the kind and objects of an earlier form.
+func (r *reader) upgrade(t *testing.T, blocks []page.Block) {
+	r.forget(t)
 	prices := filepath.Join(r.folder, "prices-there.yaml")
 	require.NoError(t, os.WriteFile(prices, []byte(earlier), 0o600))
 	require.NoError(t, r.Apply(t.Context(), "../../integration/kubectl/testdata/earlier-crd.yaml", prices, "../../integration/kubectl/testdata/earlier.yaml"))
