@@ -8,7 +8,8 @@
 // between is one. What share of the requests kept the promised latency is asked beside that:
 // three queries, and two more once an hour.
 //
-// The first two of the queries tell how each namespace, each pod with a server and each model of a gateway is scraped. What
+// The first two of the queries tell how each namespace is scraped, and which pods with a server and which models
+// of a gateway are not; of these one more query tells how. What
 // is scraped seldom is asked for over a wider window, and what is known late at the time of the
 // newest scrape. Where namespaces differ in that, each of a few groups of them has queries of its own, and so
 // have a few groups of those that are scraped more seldom than others of their namespace.

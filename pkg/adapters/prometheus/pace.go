@@ -22,11 +22,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
-// What is asked of the servers and of the gateways of a namespace before anything else is. What is asked of each
-// pod is asked apart: how long that answer is, is up to whoever runs the pods.
+// What is asked of the servers and of the gateways of a namespace before anything else is. What is asked of some
+// pods is asked apart: how long that answer is, is up to whoever runs them.
 const (
 	paces      = "scrapes of each namespace"
-	podPaces   = "scrapes of each pod"
+	unlikes    = "pods that are scraped otherwise than others"
+	podPaces   = "scrapes of these pods"
 	paceNewest = "newest"
 	paceWindow = "in the window"
 	paceMiddle = "in a wider window"
@@ -135,54 +136,106 @@ func (g group) paceOf(of unit) decision.Pace {
 
 // paces asks for all that seenPace has, of each namespace.
 func (q builder) paces(middle time.Duration) query {
-	return q.pacesOf(paces, middle, func(of []modelserver.Quantity, expression func(series string) string) string {
+	var parts []string
+	ask := func(about string, expression func(series string) string, quantities ...modelserver.Quantity) {
 		var all []string
-		for _, quantity := range of {
+		for _, quantity := range quantities {
 			for _, series := range selectors(quantity) {
 				all = append(all, expression(series))
 			}
 		}
-		return fmt.Sprintf("max by (%s) (%s)", modelserver.LabelNamespace, strings.Join(all, " or "))
-	})
-}
-
-// podPaces asks for that of each address of a pod with a server, and of each model at each address of a gateway. They
-// are many: of each only the first quantity is asked for that it shows.
-func (q builder) podPaces(middle time.Duration) query {
-	return q.pacesOf(podPaces, middle, func(of []modelserver.Quantity, expression func(series string) string) string {
-		labels := sources + "," + address
-		if of[0] == modelserver.GatewayQueue {
-			labels = perPod + "," + address + ",target_model_name,model_name"
-		}
-		var all []string
-		for _, quantity := range of {
-			all = append(all, each(quantity, func(series string) string {
-				return fmt.Sprintf("max by (%s) (%s)", labels, expression(series))
-			}))
-		}
-		if of[0] == modelserver.GatewayQueue {
-			return strings.Join(all, " or ")
-		}
-		return ofPods("max", perPod+","+address, strings.Join(all, " or "))
-	})
-}
-
-// pacesOf asks for each number of a pace, of servers and of gateways.
-func (q builder) pacesOf(what string, middle time.Duration, units func(of []modelserver.Quantity, expression func(series string) string) string) query {
-	var parts []string
-	for about, expression := range map[string]func(series string) string{
-		paceNewest: func(series string) string { return fmt.Sprintf("timestamp(%s)", series) },
-		paceWindow: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.window) },
-		paceMiddle: func(series string) string {
-			return fmt.Sprintf("count_over_time(%s[%s])", series, promDuration(middle))
-		},
-		paceBehind: func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.lookback) },
-	} {
-		parts = append(parts, by(ofServers+about, units([]modelserver.Quantity{modelserver.Running, modelserver.Completed}, expression)),
-			by(ofGateways+about, units([]modelserver.Quantity{modelserver.GatewayQueue, modelserver.GatewayDispatched}, expression)))
+		parts = append(parts, by(about, fmt.Sprintf("max by (%s) (%s)", modelserver.LabelNamespace, strings.Join(all, " or "))))
+	}
+	for about, expression := range q.numbers(middle) {
+		ask(ofServers+about, expression, modelserver.Running, modelserver.Completed)
+		ask(ofGateways+about, expression, modelserver.GatewayQueue, modelserver.GatewayDispatched)
 	}
 	slices.Sort(parts)
-	return asking(what, parts...)
+	return asking(paces, parts...)
+}
+
+// numbers are those of a pace.
+func (q builder) numbers(middle time.Duration) map[string]func(series string) string {
+	count := func(past string) func(series string) string {
+		return func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, past) }
+	}
+	return map[string]func(series string) string{
+		paceNewest: func(series string) string { return fmt.Sprintf("timestamp(%s)", series) },
+		paceWindow: count(q.window), paceMiddle: count(promDuration(middle)), paceBehind: count(q.lookback),
+	}
+}
+
+// owned is what is asked of the units of one kind: by which labels, and of which of their series.
+type owned struct {
+	kind, owner, labels string
+	quantities          []modelserver.Quantity
+}
+
+// ownedByPods and ownedByModels are the servers and the gateways. Every server shows what runs.
+func ownedByPods() owned {
+	return owned{ofServers, "namespace,pod,pod_name", sources + "," + address, []modelserver.Quantity{modelserver.Running}}
+}
+
+func ownedByModels() owned {
+	return owned{ofGateways, perModel, perPod + "," + address + ",target_model_name,model_name", []modelserver.Quantity{modelserver.GatewayQueue, modelserver.GatewayDispatched}}
+}
+
+// first makes one value for each address of a unit, of the first of its quantities that it shows.
+func (o owned) first(expression func(series string) string) string {
+	var all []string
+	for _, quantity := range o.quantities {
+		all = append(all, each(quantity, func(series string) string {
+			return fmt.Sprintf("max by (%s) (%s)", o.labels, expression(series))
+		}))
+	}
+	return "(" + strings.Join(all, " or ") + ")"
+}
+
+func (o owned) named(vector string) string {
+	if o.kind == ofGateways {
+		return vector
+	}
+	return ofPods("max", perPod+","+address, vector)
+}
+
+// unlike asks which units are not scraped as their namespace is: more seldom than others, or so that their newest
+// scrape is older than an interval. They are few.
+func (q builder) unlike(lookback time.Duration) query {
+	var parts []string
+	for _, o := range []owned{ownedByPods(), ownedByModels()} {
+		behind := o.first(func(series string) string { return fmt.Sprintf("count_over_time(%s[%s])", series, q.lookback) })
+		newest := o.first(func(series string) string { return fmt.Sprintf("timestamp(%s)", series) })
+		most := func(vector string) string {
+			return fmt.Sprintf("on (namespace) group_left () max by (namespace) (%s)", vector)
+		}
+		// Of n scrapes within a time the others lie n-1 to n intervals behind the newest one.
+		found := fmt.Sprintf("%[1]s * %[2]g < %[3]s or (time() - %[4]s) * %[5]s > %[6]s", behind, mature, most(behind),
+			newest, most(behind+" - 0.5"), most(fmt.Sprintf("%g * (%g - time() + %s)", punctual, lookback.Seconds(), newest)))
+		parts = append(parts, by(o.kind, o.named(fmt.Sprintf("%s >= 2 and on (%s) (%s)", behind, o.owner, found))))
+	}
+	return asking(unlikes, parts...)
+}
+
+// podPaces asks for all that seenPace has of each address of some pods, and of each model at each address of
+// a gateway.
+func (q builder) podPaces(middle time.Duration, pods map[string]bool) query {
+	matchers := []string{""}
+	if len(pods) <= manyPods {
+		matchers = nil
+		for _, names := range inLots(slices.Sorted(maps.Keys(pods))) {
+			matchers = append(matchers, fmt.Sprintf("pod=~%q", names), fmt.Sprintf("pod_name=~%q", names))
+		}
+	}
+	var parts []string
+	for about, expression := range q.numbers(middle) {
+		for _, matcher := range matchers {
+			o := ownedByPods()
+			parts = append(parts, by(ofServers+about, o.named(o.first(func(series string) string { return expression(narrowed(series, matcher)) }))))
+		}
+		parts = append(parts, by(ofGateways+about, ownedByModels().first(expression)))
+	}
+	slices.Sort(parts)
+	return asking(podPaces, parts...)
 }
 
 // seenPaces reads what was asked for, of servers or of gateways, and joins it for each namespace.
@@ -317,7 +370,7 @@ func spreadsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Durat
 		if !p.goesOn(whole, at) {
 			continue
 		}
-		s.late = s.late || p.most > p.least && float64(at.Sub(p.newest)) > punctual*float64(p.interval())
+		s.late = s.late || p.most > p.least && float64(at.Sub(p.newest)) > punctual*float64(p.among(whole))
 		if usual := windowFor(whole.interval(), window, lookback); windowFor(p.interval(), window, lookback) <= usual {
 			s.late = s.late || p.scrapesIn(usual, window, lookback) < 2
 			if s.oldest.IsZero() || p.newest.Before(s.oldest) {
@@ -329,14 +382,20 @@ func spreadsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Durat
 	return all
 }
 
-// goesOn reports whether the unit of a namespace has been scraped about as lately as others, by its interval. One
-// that missed a scrape is an interval behind them, and seems to have a longer one.
+// goesOn reports whether the unit of a namespace has been scraped about as lately as others, by its interval.
 func (p seenPace) goesOn(whole seenPace, at time.Time) bool {
+	interval := p.among(whole)
+	return interval > 0 && float64(whole.newest.Sub(p.newest)) < (2-punctual)*float64(interval) && at.Sub(p.newest) <= mostLag+interval
+}
+
+// among is the interval of a unit among those of its namespace. One that missed a scrape is an interval behind
+// them, and seems to have a longer one.
+func (p seenPace) among(whole seenPace) time.Duration {
 	interval := p.interval()
 	if other := whole.interval(); other < interval && float64(interval) < mature*float64(other) {
-		interval = other
+		return other
 	}
-	return interval > 0 && float64(whole.newest.Sub(p.newest)) < (2-punctual)*float64(interval) && at.Sub(p.newest) <= mostLag+interval
+	return interval
 }
 
 // scrapesIn is how many scrapes one of the wider windows has had until now.
@@ -564,7 +623,7 @@ func (c *Client) paced(ctx context.Context, at time.Time, window, lookback time.
 	if err == nil {
 		c.crowds.find(seenPaces(vector, ofServers), seenPaces(vector, ofGateways))
 	}
-	each, eachErr := c.instant(ctx, q.podPaces(middle), at)
+	each, eachErr := c.pacesOfUnlike(ctx, q, middle, lookback, at)
 	vector = append(vector, each...)
 	groups := func(kind string) []group {
 		seen := seenPaces(vector, kind)
@@ -574,4 +633,19 @@ func (c *Client) paced(ctx context.Context, at time.Time, window, lookback time.
 		return groupsOf(seen, at, window, lookback)
 	}
 	return groups(ofServers), groups(ofGateways), errors.Join(err, eachErr)
+}
+
+// pacesOfUnlike are the paces of those that are not scraped as their namespace is.
+func (c *Client) pacesOfUnlike(ctx context.Context, q builder, middle, lookback time.Duration, at time.Time) (model.Vector, error) {
+	found, err := c.instant(ctx, q.unlike(lookback), at)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	pods := map[string]bool{}
+	for _, s := range found {
+		if s.Metric[labelIs] == ofServers {
+			pods[string(s.Metric[labelPod])] = true
+		}
+	}
+	return c.instant(ctx, q.podPaces(middle, pods), at)
 }

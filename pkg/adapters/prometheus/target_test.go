@@ -69,7 +69,7 @@ func (c *bodySize) Write(b []byte) (int, error) {
 func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
 	q := newBuilder(100*time.Minute, time.Hour)
 	q.at = start
-	all := slices.Concat(q.ofPods(), q.ofGateways(), []query{q.copiedServers(), q.copiedGateways(), q.paces(30 * time.Minute), q.podPaces(30 * time.Minute), q.lastTwo(4), queues(time.Minute), completions(), adapterLists()})
+	all := slices.Concat(q.ofPods(), q.ofGateways(), []query{q.copiedServers(), q.copiedGateways(), q.paces(30 * time.Minute), q.unlike(time.Hour), q.lastTwo(4), queues(time.Minute), completions(), adapterLists()})
 	for _, p := range pastQueries(Span{Model: "an-organisation/a-model-with-a-long-name", Namespace: "a-namespace", Step: time.Minute, To: start}) {
 		all = append(all, p.query)
 	}
@@ -78,7 +78,7 @@ func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
 		for i := range n {
 			gone[fmt.Sprintf("%s-%05d", strings.Repeat("a-long-name", 6), i)] = true
 		}
-		all = append(all, q.goodScrapes(gone))
+		all = append(all, q.goodScrapes(gone), q.podPaces(30*time.Minute, gone))
 	}
 	client := serve(t, http.NotFoundHandler())
 	client.matchers = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "cluster", "production-eu-west")}
