@@ -178,7 +178,7 @@ func TestTheModelsObjectsBelongTogether(t *testing.T) {
 
 	promises := parse(t, all.get(t, "ConfigMap", plainName+"-service-classes-config"))
 	assert.Equal(t, map[string]any{"premium": map[string]any{
-		"name": "Premium", "priority": float64(1),
+		"name": "Premium", "priority": float64(1), "namespaces": []any{va.GetNamespace()},
 		"data": []any{map[string]any{"model": "unsloth/Meta-Llama-3.1-8B", "slo-ttft": float64(1000), "slo-tpot": float64(10)}},
 	}}, promises)
 

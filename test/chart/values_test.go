@@ -294,6 +294,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"an override called default":         {nested("wva.capacityScaling.overrides.default", values{"modelID": "a", "namespace": "b"}), "default"},
 		"a percentile in percent":            {nested("wva.sloPercentile", 99), "sloPercentile"},
 		"a class without a name":             {nested("wva.serviceClasses.premium", values{"priority": 1}), "name"},
+		"a class for no namespace":           {nested("wva.serviceClasses.premium", values{"name": "Premium", "priority": 1, "namespaces": []any{}}), "namespaces"},
 		"a class too unimportant":            {nested("wva.serviceClasses.premium", values{"name": "Premium", "priority": 101}), "priority"},
 		"a misspelled latency":               {nested("wva.serviceClasses.premium", values{"name": "Premium", "priority": 1, "data": []any{values{"model": "m", "slo-tpto": 5}}}), "slo-tpto"},
 		"an accelerator without a cost":      {nested("wva.acceleratorUnitCosts.H100", values{"device": "x"}), "cost"},
