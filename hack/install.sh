@@ -32,7 +32,7 @@
 set -euo pipefail
 
 # The folder stays that of the caller, whose files are named from there.
-chart=$(dirname "$(dirname "${BASH_SOURCE[0]}")")/charts/workload-variant-autoscaler
+chart=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")/charts/workload-variant-autoscaler
 command=(helm upgrade --install "${WVA_RELEASE_NAME:-workload-variant-autoscaler}" "$chart"
 	--namespace "${WVA_NS:-workload-variant-autoscaler-system}" --create-namespace --take-ownership)
 

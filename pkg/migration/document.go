@@ -2,9 +2,12 @@ package migration
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -33,11 +36,35 @@ func (d *Document) YAML() ([]byte, error) {
 	}
 	var all bytes.Buffer
 	for _, note := range d.Notes {
-		fmt.Fprintf(&all, "# %s\n", note)
+		fmt.Fprintf(&all, "# %s\n", oneLine(note))
 	}
-	text, err := yaml.Marshal(d.Object)
+	text, err := Marshal(d.Object)
 	all.Write(text)
 	return all.Bytes(), err
+}
+
+// Marshal is an object as YAML. A next line (U+0085) within a text is a line break for the reader of
+// YAML that the library goes through: the text would change, or could not be written.
+func Marshal(object any) ([]byte, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(bytes.ReplaceAll(text, []byte("\u0085"), []byte(`\u0085`)))
+}
+
+// oneLine is a text of others as it may stand in a comment: a line break in it would end that, and what
+// follows would be applied.
+func oneLine(text string) string {
+	var line strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return line.String()
 }
 
 // Read reads one document of YAML. A List is taken apart; comments alone are nothing.
@@ -56,7 +83,7 @@ func Read(place string, text []byte) (all []Document, err error) {
 	}
 	items, _ := object["items"].([]any)
 	for i, item := range items {
-		one, err := yaml.Marshal(item)
+		one, err := Marshal(item)
 		if err == nil {
 			var found []Document
 			found, err = Read(fmt.Sprintf("%s, item %d", place, i), one)

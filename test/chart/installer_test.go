@@ -200,3 +200,22 @@ func installing(t *testing.T, variables map[string]string) (string, error) {
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
+
+// It finds the chart from wherever it is called, and through a link.
+func TestTheInstallerFindsItsChart(t *testing.T) {
+	script, err := filepath.Abs(installer)
+	require.NoError(t, err)
+	link := filepath.Join(t.TempDir(), "install")
+	require.NoError(t, os.Symlink(script, link))
+	for _, c := range []struct{ folder, call string }{
+		{filepath.Dir(script), "./install.sh"}, {filepath.Dir(script), "install.sh"}, {filepath.Dir(filepath.Dir(script)), "hack/install.sh"}, {t.TempDir(), script}, {t.TempDir(), link},
+	} {
+		command := exec.CommandContext(t.Context(), "bash", c.call)
+		command.Dir, command.Env = c.folder, append(os.Environ(), "DRY_RUN=true")
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, string(out))
+		words := strings.Fields(string(out))
+		require.Greater(t, len(words), 4, string(out))
+		assert.FileExists(t, filepath.Join(words[4], "Chart.yaml"), c.call)
+	}
+}

@@ -136,7 +136,7 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 	}
 	adoptions, promised, said, err := o.adopt(ctx, api, namespace, names)
 	for _, note := range said {
-		_, _ = fmt.Fprintln(notes, "note:", note)
+		output.Note(notes, note)
 	}
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 		return err
 	}
 	for _, warning := range seen.warnings {
-		_, _ = fmt.Fprintln(complaints, "note:", warning)
+		output.Note(complaints, warning)
 	}
 	capacity := assemble(seen)
 	switch o.form.String() {

@@ -76,12 +76,12 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 			}
 			events, err := recent(ctx, api, object)
 			if err != nil {
-				_, _ = fmt.Fprintln(command.ErrOrStderr(), "note: the events are not known:", err)
+				output.Note(command.ErrOrStderr(), fmt.Sprint("the events are not known: ", err))
 			}
 			modes, notes := installation.FindModes(ctx, api, managerNamespace)
 			account := AccountOf(object, modes, events)
 			if account.Variant.Mode == "" && len(notes) > 0 {
-				_, _ = fmt.Fprintln(command.ErrOrStderr(), "note: the mode is not known:", strings.Join(notes, "; "))
+				output.Note(command.ErrOrStderr(), "the mode is not known: "+strings.Join(notes, "; "))
 			}
 			if form.ForPrograms() {
 				return form.Write(command.OutOrStdout(), account)

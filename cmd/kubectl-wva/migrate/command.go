@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
@@ -144,10 +143,10 @@ func (o *options) run(ctx context.Context, in io.Reader, out, notes io.Writer) e
 		return err
 	}
 	for _, note := range converted.Notes {
-		_, _ = fmt.Fprintln(notes, "note:", note)
+		output.Note(notes, note)
 	}
 	for _, missing := range converted.Missing {
-		_, _ = fmt.Fprintln(notes, "note:", missing)
+		output.Note(notes, missing.String())
 	}
 	if !o.apply {
 		switch {
@@ -225,7 +224,7 @@ func place(all []migration.Document, namespace string) (err error) {
 			return d.Wrong(errors.New("it names no namespace: expected --namespace in the place of -A"))
 		}
 		d.Namespace, metadata["namespace"] = namespace, namespace
-		if d.Text, err = yaml.Marshal(d.Object); err != nil {
+		if d.Text, err = migration.Marshal(d.Object); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -105,6 +104,6 @@ func liveDocument(object map[string]any) (migration.Document, error) {
 	d := migration.Of(object)
 	d.File = "the cluster"
 	var err error
-	d.Text, err = yaml.Marshal(object)
+	d.Text, err = migration.Marshal(object)
 	return d, err
 }

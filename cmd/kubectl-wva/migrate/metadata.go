@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
@@ -41,7 +41,7 @@ func beside(d, made *migration.Document, live *unstructured.Unstructured) (migra
 	}
 	one := *d
 	one.Object = object
-	one.Text, err = yaml.Marshal(object)
+	one.Text, err = migration.Marshal(object)
 	return one, err
 }
 
@@ -82,9 +82,7 @@ func (c *change) ownersFor(ctx context.Context, d *migration.Document) (owners [
 		case err == nil && live.GetUID() == owner.UID:
 			owners = append(owners, owner)
 		default:
-			if _, err := fmt.Fprintf(c.out, "note: %s %s no longer belongs to %s %s, which is not there or cannot be read\n", d.Kind, d.Key(), owner.Kind, owner.Name); err != nil {
-				return nil, err
-			}
+			output.Note(c.out, fmt.Sprintf("%s %s no longer belongs to %s %s, which is not there or cannot be read", d.Kind, d.Key(), owner.Kind, owner.Name))
 		}
 	}
 	return owners, nil

@@ -1,8 +1,10 @@
 package output
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -45,4 +47,9 @@ func StyleOf(out io.Writer) (report.Style, bool) {
 		columns = 0
 	}
 	return report.Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: columns}, true
+}
+
+// Note says something beside what was asked for, on one line: what it quotes of others cannot begin another.
+func Note(out io.Writer, text string) {
+	_, _ = fmt.Fprintln(out, "note:", report.Printable(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")))
 }

@@ -37,3 +37,10 @@ func TestProgramsGetTheTextItself(t *testing.T) {
 	assert.JSONEq(t, "{\"model\": \"a\\u001b\u202eb\"}", beneath.String())
 	assert.Contains(t, beneath.String(), "\u202e", "JSON shows it as it is")
 }
+
+// A note is one line, whatever it quotes.
+func TestANoteIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	output.Note(&out, "the object a\r\n\x1b[31mnote: b\u2028c\nof chat\n")
+	assert.Equal(t, "note: the object a\\r; \\x1b[31mnote: b\\u2028c; of chat\n", out.String())
+}

@@ -16,6 +16,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/adopt"
 	served "llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
@@ -78,7 +79,7 @@ func (o *options) readLive(ctx context.Context, api client.Client, namespace str
 	}
 	settings, err := o.readSettings(ctx, api, &live)
 	for _, note := range slices.Concat(seen.Notes, bounds, settings) {
-		_, _ = fmt.Fprintln(notes, "note:", note)
+		output.Note(notes, note)
 	}
 	return live, err
 }

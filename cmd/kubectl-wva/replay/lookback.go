@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	served "llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/past"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
@@ -126,7 +127,7 @@ func (o *options) writeTrace(notes io.Writer) error {
 		return err
 	}
 	for _, note := range o.past.Notes {
-		_, _ = fmt.Fprintln(notes, "note:", note)
+		output.Note(notes, note)
 	}
 	_, _ = fmt.Fprintf(notes, "note: the requests of %s from %s on are in %s: %s\n", o.model, o.past.From.UTC().Format(time.RFC3339), o.written, sum)
 	o.trace = o.written

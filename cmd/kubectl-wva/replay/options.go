@@ -262,7 +262,7 @@ func (o *options) readScenario(ctx context.Context, notes io.Writer) (*replay.Sc
 		return nil, fmt.Errorf("%s: %w", place, err)
 	}
 	for _, note := range scenario.Notes(made) {
-		_, _ = fmt.Fprintf(notes, "note: %s: %s\n", place, note)
+		output.Note(notes, place+": "+note)
 	}
 	return made, nil
 }

@@ -113,7 +113,7 @@ func (o *options) run(ctx context.Context, name string, out, notes io.Writer) er
 		return err
 	}
 	for _, note := range append(server.Manager.Notes, said...) {
-		_, _ = fmt.Fprintln(notes, "note:", note)
+		output.Note(notes, note)
 	}
 	r := &Result{Namespace: object.Namespace, Name: object.Name, Actuation: object.Spec.Actuation, CostPerHour: cost, To: time.Now()}
 	r.From = object.CreationTimestamp.Time

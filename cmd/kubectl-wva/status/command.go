@@ -109,11 +109,11 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	modes, notes := installation.FindModes(ctx, api, o.prometheus.ManagerNamespace())
 	rows := rowsOf(list, modes)
 	if slices.ContainsFunc(rows, func(r Row) bool { return r.Mode == "" && r.State != Unreadable }) && len(notes) > 0 {
-		_, _ = fmt.Fprintln(complaints, "note: the mode is not known:", strings.Join(notes, "; "))
+		output.Note(complaints, "the mode is not known: "+strings.Join(notes, "; "))
 	}
 	if o.form.String() == wide {
 		if err := o.measure(ctx, api, namespace, rows); err != nil {
-			_, _ = fmt.Fprintln(complaints, "note: load and latencies are not known:", err)
+			output.Note(complaints, fmt.Sprint("load and latencies are not known: ", err))
 		}
 	}
 	s := &screen{form: &o.form, out: out, all: namespace == "", modes: modes}
