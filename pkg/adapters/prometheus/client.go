@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -73,12 +74,14 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
-	plain := &http.Client{Transport: answers{login, defaultLimits}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	// The Go runtime knows it from GOMEMLIMIT; a negative limit changes nothing.
+	limits := limitsFor(debug.SetMemoryLimit(-1))
+	plain := &http.Client{Transport: answers{login, limits}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
 	}
-	c := newClient(v1.NewAPI(client), settings.Location(address.String()), o.Timeout, defaultLimits)
+	c := newClient(v1.NewAPI(client), settings.Location(address.String()), o.Timeout, limits)
 	if o.Matchers != "" {
 		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + o.Matchers + "}")
 		if err != nil {

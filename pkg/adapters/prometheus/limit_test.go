@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -88,4 +89,7 @@ func TestTheLimitsInUse(t *testing.T) {
 	client, err := New(options("https://prometheus"))
 	require.NoError(t, err)
 	assert.Equal(t, limits{answer: 64 << 20, reading: 64 << 20}, client.limits)
+	for memory, want := range map[int64]int64{math.MaxInt64: 64, 0: 64, 128 << 20: 64, 1 << 30: 64, 2 << 30: 128, 5 << 29: 160} {
+		assert.Equal(t, limits{answer: want << 20, reading: want << 20}, limitsFor(memory), "%d bytes", memory)
+	}
 }

@@ -142,6 +142,7 @@ func large(b *testing.B, pods int) *Client {
 func BenchmarkRead(b *testing.B) {
 	const pods = 50_000
 	client := large(b, pods)
+	client.limits = limitsFor(5 << 29)
 	runtime.GC()
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
