@@ -302,7 +302,7 @@ type LeftOutError struct {
 // Error implements error. It is the same each time.
 func (e LeftOutError) Error() string {
 	return fmt.Sprintf("prometheus %s: left out for up to %s: %s: the series that are shown there took most of an answer that was too large, "+
-		"or too long for the time that there is; set sample_limit for what Prometheus scrapes", e.address, leftOutFor, strings.Join(e.namespaces, ", "))
+		"or too long for the time that there is; %s", e.address, leftOutFor, strings.Join(e.namespaces, ", "), toLimit)
 }
 
 // OfNamespace is what is to be said to somebody who sees this namespace alone; nil for nothing.

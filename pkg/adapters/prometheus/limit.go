@@ -29,6 +29,10 @@ func limitsFor(memory int64) limits {
 	return limits{answer: most, reading: most}
 }
 
+// toLimit names the settings of a scrape without which one target can make answers too large or too slow:
+// few series with long labels pass any sample_limit.
+const toLimit = "set sample_limit, label_value_length_limit and body_size_limit for what Prometheus scrapes"
+
 // sizeError is the error of an answer that passes a limit.
 type sizeError struct {
 	what  string
@@ -37,8 +41,8 @@ type sizeError struct {
 
 // Error implements error.
 func (e sizeError) Error() string {
-	return fmt.Sprintf("%s than %d MiB: some target shows far too many series; find it with "+
-		"topk(5, scrape_samples_post_metric_relabeling), and set sample_limit for what Prometheus scrapes", e.what, e.limit>>20)
+	return fmt.Sprintf("%s than %d MiB: some target shows far too long labels, or far too many series, as "+
+		"topk(5, scrape_samples_post_metric_relabeling) shows; %s", e.what, e.limit>>20, toLimit)
 }
 
 // readingKey is the context's key of a reading.
