@@ -125,18 +125,20 @@ func tooMuch(t *testing.T, w *world, busy *v1alpha1.VariantAutoscaling) {
 	own := variant(theirs, "own", "own")
 	w.while(t, own, deployment(theirs, "own", 1))
 	// Several answers of a reading pass its limit together, none of which a slow server thinks about for long.
-	crowd := map[string]float64{}
+	// Every scrape shows them: what is from before is in fewer and fewer of the answers.
 	for i := range 4 {
 		long := fmt.Sprint(i, strings.Repeat("x", 4<<20))
-		crowd[fmt.Sprintf(`inference_extension_flow_control_queue_size{model_name="%s",namespace=%q,pod="epp",instance="theirs"}`, long, theirs)] = 1
-		crowd[fmt.Sprintf(`vllm:cache_config_info{num_gpu_blocks="%s",block_size="16",engine="0",namespace=%q,pod="fake",instance="theirs"}`, long, theirs)] = 1
+		w.shown.show(fmt.Sprintf(`inference_extension_flow_control_queue_size{model_name="%s",namespace=%q,pod="epp",instance="theirs"}`, long, theirs), 1)
+		w.shown.show(fmt.Sprintf(`vllm:cache_config_info{num_gpu_blocks="%s",block_size="16",engine="0",namespace=%q,pod="fake",instance="theirs"}`, long, theirs), 1)
 	}
-	w.prometheus.Append(time.Now(), crowd)
+	forget := func() { w.shown.forget(`instance="theirs"`) }
+	t.Cleanup(forget)
 	conditiontest.Eventually(t, 5*patience, "the namespace is left out", func() (string, bool) {
 		text, err := os.ReadFile(filepath.Join(w.cluster.Logs(), "manager.log"))
 		require.NoError(t, err)
 		return "", strings.Contains(string(text), "left out for up to 10m0s: "+theirs)
 	})
+	forget()
 	w.shown.gateway(trusted, sleeper.Name, 0, 1)
 	conditiontest.Eventually(t, patience, "the model wakes", func() (string, bool) {
 		n := w.replicas(t, sleeper.Name)
