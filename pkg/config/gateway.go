@@ -25,7 +25,7 @@ func (g Gateway) Trusted() []string {
 }
 
 // ServiceNamespace is the namespace in the name of a Service: name.namespace.svc, with the cluster's
-// domain or without. It is empty for any other host.
+// domain or without. It is empty for any other host: name.namespace alone may as well be a domain.
 func ServiceNamespace(host string) string {
 	labels := strings.Split(host, ".")
 	if len(labels) >= 3 && labels[2] == "svc" {

@@ -120,7 +120,7 @@ func sourceKeys() []Key {
 			text(func(c *Config) *string { return &c.PodMetrics.ServerName })),
 		static("POD_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of a pod.",
 			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
-		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway.svc:9090/metrics. Every address of each host is scraped, every second while a model sleeps. A Service in front of several pickers must be headless. The namespace of a series is that of its label namespace, else that of a host NAME.NAMESPACE.svc.",
+		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway.svc:9090/metrics. Every address of each host is scraped, every second while a model sleeps. A Service in front of several pickers must be headless. The namespace of a series is that of its label namespace, else that of a host NAME.NAMESPACE.svc. Write Services so: a host NAME.NAMESPACE without .svc is of no known namespace, and what it shows may count for the models of all.",
 			addresses(func(c *Config) *[]string { return &c.Gateway.MetricsURLs })),
 		static("GATEWAY_NAMESPACES", "", "Namespaces whose gateways count for the models of all namespaces, with commas between them. What a gateway in another namespace shows counts for the models of its own namespace alone. Without this setting, they are the namespaces of the hosts NAME.NAMESPACE.svc in GATEWAY_METRICS_URLS. Name only namespaces in which nobody but administrators may change anything.",
 			namespaces(func(c *Config) *[]string { return &c.Gateway.Namespaces })),

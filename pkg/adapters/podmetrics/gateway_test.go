@@ -205,6 +205,7 @@ func TestAGatewayTellsOfOthersWhereItMay(t *testing.T) {
 		"its namespace may":       {"epp.models.svc", []string{"gateways", "models"}, []decision.ModelKey{victim, own}},
 		"it may not":              {"epp.models.svc", []string{"gateways"}, []decision.ModelKey{own}},
 		"it is outside, and may":  {"localhost", []string{"gateways"}, []decision.ModelKey{victim}},
+		"it may be a domain":      {"epp.models", []string{"gateways"}, []decision.ModelKey{victim}},
 		"its longer name may not": {"epp.models.svc.cluster.local", []string{"gateways"}, []decision.ModelKey{own}},
 	} {
 		t.Run(name, func(t *testing.T) {
