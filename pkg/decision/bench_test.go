@@ -80,7 +80,8 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 // BenchmarkDecideCrisis is one full round in which nothing suffices, as it first comes, by the
-// number of variants: what it takes should grow about as they do.
+// number of variants: what it takes should grow about as they do, but for thousands of models of
+// different shapes, of which each looks at what all others leave (docs/limits.md).
 func BenchmarkDecideCrisis(b *testing.B) {
 	for _, c := range []struct {
 		name  string

@@ -52,13 +52,14 @@ func (r *round) stuckOf(m *model, v *variant) (stuck []Stuck) {
 	return stuck
 }
 
-// stands reports whether requests wait in the replica and nothing happened to any within the
-// metrics window: none was completed, none got a token, and either none is in service, or none
-// came, and while clients wait more than chance would have been completed. A server that never
-// completed any may not show how many it did (SGLang does not).
+// stands reports whether the replica has requests and nothing happened to any within the metrics
+// window: none was completed, none got a token, and either none is in service, or none came, and
+// while clients wait more than chance would have been completed. A server that never completed any
+// may not show how many it did (SGLang does not). Where none waits, one that writes a long answer
+// tells no token until its end in some servers: its cache fills meanwhile, which must be shown.
 func (r *round) stands(m *model, v *variant, p *Replica) bool {
-	if !r.fresh(p.Running, p.Waiting) || p.Served.Value > 0 || p.Waiting.Value == 0 || r.fledgling(p) ||
-		r.age(p.TTFT) == ageFresh || r.age(p.ITL) == ageFresh {
+	if !r.fresh(p.Running, p.Waiting) || p.Served.Value > 0 || p.Waiting.Value+p.Running.Value == 0 || r.fledgling(p) ||
+		r.age(p.TTFT) == ageFresh || r.age(p.ITL) == ageFresh || p.Waiting.Value == 0 && !r.usable(p.KVUse) {
 		return false
 	}
 	if p.Running.Value == 0 && (!p.Served.Present || r.fresh(p.Served)) {
@@ -67,7 +68,7 @@ func (r *round) stands(m *model, v *variant, p *Replica) bool {
 	if !r.fresh(p.Served) {
 		return false
 	}
-	if came := p.InFlightGrowth.Value * r.policy.Window.Seconds(); r.ageSigned(p.InFlightGrowth) != ageFresh || came >= 1 {
+	if came := p.InFlightGrowth.Value * r.window(p).Seconds(); r.ageSigned(p.InFlightGrowth) != ageFresh || came >= 1 {
 		return false
 	}
 	usual := v.old.Curve.Rate(p.Running.Value, m.old.Tokens.Shape, serving.Profile{})
@@ -152,14 +153,15 @@ func (v *variant) tellDead() {
 		return
 	}
 	var names []string
-	waiting := 0.0
+	stuck := 0.0
 	for i, c := range v.load.of {
 		if c == dead {
-			names, waiting = append(names, v.in.Replicas[i].Name), waiting+v.in.Replicas[i].Waiting.Value
+			p := &v.in.Replicas[i]
+			names, stuck = append(names, p.Name), stuck+p.Waiting.Value+p.Running.Value
 		}
 	}
-	detail := fmt.Sprintf("nothing happens to %.0f requests that wait in %d of %s, which count neither as demand nor as supply: %s",
-		waiting, len(names), plural(v.in.Ready, "serving replica", "serving replicas"), fewOf(names))
+	detail := fmt.Sprintf("nothing happens to %.0f requests in %d of %s, which count neither as demand nor as supply: %s",
+		stuck, len(names), plural(v.in.Ready, "serving replica", "serving replicas"), fewOf(names))
 	v.note(StageSupply, ReasonQueueDead, "%s", detail)
 	v.fact(ReasonQueueDead, "%s", detail)
 }

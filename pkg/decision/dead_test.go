@@ -119,8 +119,15 @@ func TestWhenAQueueIsDead(t *testing.T) {
 		"some run, none is counted":                                {func(p *Replica) { p.Running.Value, p.Served = 5, Sample{} }, time.Hour, false},
 		"nobody tells how full it is":                              {func(p *Replica) { p.KVUse = Sample{} }, 3 * time.Minute, true},
 		"a prompt of many tokens is read, and none is said to run": {func(p *Replica) { p.KVUse.Value = p.Running.Time.Sub(epoch).Hours() / 10 }, time.Hour, false},
-		"none waits":                                               {func(p *Replica) { p.Waiting.Value = 0 }, time.Hour, false},
-		"nobody knows what is in flight":                           {func(p *Replica) { p.Running = Sample{} }, time.Hour, false},
+		"it has none":                                              {func(p *Replica) { p.Waiting.Value = 0 }, time.Hour, false},
+		"none waits, some in service, not yet":                     {func(p *Replica) { p.Waiting.Value, p.Running.Value = 0, 5 }, 9 * time.Minute, false},
+		"none waits, some in service":                              {func(p *Replica) { p.Waiting.Value, p.Running.Value = 0, 5 }, 10 * time.Minute, true},
+		"none waits, and more come":                                {func(p *Replica) { p.Waiting.Value, p.Running.Value, p.InFlightGrowth.Value = 0, 5, 0.1 }, time.Hour, false},
+		"none waits, and a long answer fills the cache": {func(p *Replica) {
+			p.Waiting.Value, p.Running.Value, p.KVUse.Value = 0, 5, p.Running.Time.Sub(epoch).Hours()/10
+		}, time.Hour, false},
+		"none waits, and nobody tells how full it is": {func(p *Replica) { p.Waiting.Value, p.Running.Value, p.KVUse = 0, 5, Sample{} }, time.Hour, false},
+		"nobody knows what is in flight":              {func(p *Replica) { p.Running = Sample{} }, time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory, found := Memory{}, false

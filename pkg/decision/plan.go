@@ -241,7 +241,7 @@ const (
 	// is full.
 	ReasonGatewayCountsPart Reason = "GatewayCountsPart"
 	ReasonReplicasCountPart Reason = "ReplicasCountPart"
-	// ReasonQueueDead: requests wait in replicas, and nothing happens to them.
+	// ReasonQueueDead: replicas have requests, and nothing happens to them.
 	ReasonQueueDead Reason = "QueueDead"
 	// ReasonMetricsFound: the data suffice.
 	ReasonMetricsFound Reason = "MetricsFound"

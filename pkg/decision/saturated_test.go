@@ -256,6 +256,7 @@ func TestHowFarAScaleDownStretches(t *testing.T) {
 			policy.Hybrid = true
 			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Ready: 16, Current: 16, Request: request("H100", 1)})
 			m.load, m.need.least, v.load.unsaturated = load{saturation: 0.01, unsaturated: 16}, 1, 16
+			m.promise.SLO = tight
 			c.change(r, m, v)
 			seen, _ := r.seenRate(m, v, capacity.TokenShape{Input: 16, Output: 28})
 			v.rate.guessed = seen.guessed

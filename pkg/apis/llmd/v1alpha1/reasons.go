@@ -107,7 +107,7 @@ func conditionReasons() []Reason {
 		{ConditionOptimizationReady, yes, "ReplicaDiffers", "A replica takes much longer for the same requests than the others of its variant, or answers with nearly nothing; it counts for what it does, and goes first."},
 		{ConditionOptimizationReady, yes, "GatewayCountsPart", "More requests reach the replicas than the gateway counts for the model, so what the replicas show counts; the message has both rates."},
 		{ConditionOptimizationReady, yes, "ReplicasCountPart", "The replicas show fewer requests than the gateway counts although none is full, so what the replicas show counts; the message has both rates."},
-		{ConditionOptimizationReady, yes, "QueueDead", "Requests wait and nothing happens to them, so they count neither as demand nor, in their replicas, as supply; the message names the replicas."},
+		{ConditionOptimizationReady, yes, "QueueDead", "Nothing happens to requests that wait or are in service, so they count neither as demand nor, in their replicas, as supply; the message names the replicas."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
 		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
