@@ -62,7 +62,7 @@ func run(ctx context.Context, o *options, flags *pflag.FlagSet) error {
 	}
 	mgr, err := newManager(cluster, c, access)
 	if err != nil {
-		return fmt.Errorf("setting up the manager: %w", err)
+		return fmt.Errorf("setting up the manager: %w", advise(err))
 	}
 	known, err := addController(ctx, mgr, c, sources, access, again)
 	if err != nil {
@@ -204,6 +204,15 @@ func serveWebhooks(w config.Webhook) webhook.Server {
 	})
 }
 
+// advise says what to do about a kind that the cluster does not know. Of those that the manager cannot
+// do without, only one is not Kubernetes' own.
+func advise(err error) error {
+	if !apimeta.IsNoMatchError(err) {
+		return err
+	}
+	return fmt.Errorf("%w: this cluster does not know VariantAutoscaling objects; install the kind with the chart (crd.install=true) or with `kubectl apply --server-side -f manifests/crd`", err)
+}
+
 // addController plugs the adapters into the controller, and that into the manager.
 func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access, again asking) (knowledge, error) {
 	options, err := see(mgr, c)
@@ -217,13 +226,8 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 	options.Scaler, options.Access, options.Ask = scaler, access, again
 	options.Config, options.Sources, options.Verbosity, options.Registerer = c, sources, setVerbosity, metrics.Registry
 	added, err := controller.New(ctx, mgr, options)
-	if apimeta.IsNoMatchError(err) {
-		// Of the kinds that it cannot do without, only this one is not Kubernetes' own.
-		return knowledge{}, fmt.Errorf("%w: this cluster does not know VariantAutoscaling objects; install the kind with the chart (crd.install=true) or with `kubectl apply --server-side -f manifests/crd`",
-			err)
-	}
 	if err != nil {
-		return knowledge{}, err
+		return knowledge{}, advise(err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return knowledge{}, fmt.Errorf("adding the liveness check: %w", err)

@@ -110,7 +110,7 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 	}
 	for i, v := range variants {
 		if v.scarceFor != nil && v.target < next.Replicas[i] {
-			return fmt.Sprintf("%s needs the room of %s", v.scarceFor.in.ID, v.in.Name)
+			return fmt.Sprintf("%s needs the room of %s", v.scarceFor.as(v.key.Namespace), v.in.Name)
 		}
 	}
 	switch {

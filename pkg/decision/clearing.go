@@ -103,14 +103,14 @@ func (c *clearing) make(m *model, v *variant, equals, atOnce bool) bool {
 		c.room.Remove(w.in.Request, at)
 		c.found.giving[w] = append(c.found.giving[w], g.name)
 		delete(c.found.ideal, w)
-		to := fmt.Sprintf("gives up a replica for %s (priority %d)", m.in.ID, m.promise.Priority)
+		to := fmt.Sprintf("gives up a replica for %s (priority %d)", m.as(w.key.Namespace), m.promise.Priority)
 		if g.m.promise.Priority == m.promise.Priority {
-			to = fmt.Sprintf("gives up a replica for %s, which has a smaller share of its need", m.in.ID)
+			to = fmt.Sprintf("gives up a replica for %s, which has a smaller share of its need", m.as(w.key.Namespace))
 		}
 		w.step(StageAllocation, w.present()-1, ReasonPreempted, "%s", to)
 		made.By, made.To = w.key, w.target
 		w.fact(ReasonPreempted, "%s", to)
-		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
+		v.fact(ReasonNoSlots, "waits for room that %s gives", w.as(v.key.Namespace))
 	}
 	c.room.Put(v.in.Request, at)
 	c.note(at, gone)

@@ -77,7 +77,7 @@ func changeTo(candidates []*variant, replicas []int) mixChange {
 		c.mix[v] = replicas[i]
 		c.is, c.was = c.is+v.in.Cost*capacity.Cost(replicas[i]), c.was+v.in.Cost*capacity.Cost(v.target)
 		if v.scarceFor != nil && replicas[i] < v.target {
-			c.why, c.lacked = fmt.Sprintf("%s needs the room of %s", v.scarceFor.in.ID, v.in.Name), true
+			c.why, c.lacked = fmt.Sprintf("%s needs the room of %s", v.scarceFor.as(v.key.Namespace), v.in.Name), true
 		}
 	}
 	return c

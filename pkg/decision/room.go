@@ -291,11 +291,11 @@ func (r *round) crowded(v *variant) string {
 }
 
 // noRoom says why no more replicas of the variant fit. Room that is kept for others looks
-// free to whoever looks at the nodes: it names who has the most of it.
+// free to whoever looks at the nodes: it says who has the most of it, by name within one namespace alone.
 func (r *round) noRoom(v *variant) string {
 	why := r.trial.Explain(v.in.Request).String()
 	if most := r.keeping[v.in.Request.Shape.Accelerator]; most != nil && most != v {
-		why += fmt.Sprintf("; room is kept for %s of %s/%s without a node", plural(most.kept, "replica", "replicas"), most.key.Namespace, most.key.Name)
+		why += fmt.Sprintf("; room is kept for %s of %s without a node", plural(most.kept, "replica", "replicas"), most.as(v.key.Namespace))
 	}
 	return why
 }

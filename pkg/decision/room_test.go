@@ -205,20 +205,27 @@ func TestAPausedRolloutIsNoLackOfRoom(t *testing.T) {
 	}
 }
 
-// Room that is kept looks free to whoever looks at the nodes: the account names who has it.
+// Room that is kept looks free to whoever looks at the nodes: the account names who has it, and nobody of
+// another namespace.
 func TestWhoHasTheRoomIsTold(t *testing.T) {
+	for namespace, who := range map[string]string{"ns": "greedy", "theirs": "a variant of another namespace"} {
+		t.Run(namespace, func(t *testing.T) { whoHasTheRoom(t, namespace, who) })
+	}
+}
+
+func whoHasTheRoom(t *testing.T, namespace, who string) {
 	s := newWorld(1).snapshot()
 	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 4)}
 	first := s.Models[0].Variants[0]
 	other := first
 	other.Name, other.Current, other.Replicas, other.Ready = "greedy", 40, nil, 0
-	s.Models = append(s.Models, Model{Namespace: "theirs", ID: "m", Variants: []Variant{other}})
+	s.Models = append(s.Models, Model{Namespace: namespace, ID: "other", Variants: []Variant{other}})
 	policy := policyFor(true, first.Name)
 	v := policy.Variants[Key{"ns", first.Name}]
 	v.Min = 4
 	policy.Variants[Key{"ns", first.Name}] = v
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
-	told := "wants 1xH100: 1 H100 node has fewer than 1 free (largest hole 0); room is kept for 4 replicas of theirs/greedy without a node"
+	told := "wants 1xH100: 1 H100 node has fewer than 1 free (largest hole 0); room is kept for 4 replicas of " + who + " without a node"
 	assert.Equal(t, "minReplicas is 4; "+told, detailOf(plan.Models[0].Variants[0].Facts, ReasonNoSlots))
 	assert.NotContains(t, detailOf(plan.Models[1].Variants[0].Facts, ReasonNoSlots), "room is kept", "it waits for its own")
 }

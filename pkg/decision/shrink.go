@@ -36,7 +36,7 @@ func (r *round) shrink(m *model, keep map[*variant]int) {
 			return
 		}
 		if v.scarceFor != nil && len(m.variants) > 1 {
-			v.note(StageAllocation, ReasonSpareCapacity, "removed first: %s needs the room of this variant", v.scarceFor.in.ID)
+			v.note(StageAllocation, ReasonSpareCapacity, "removed first: %s needs the room of this variant", v.scarceFor.as(v.key.Namespace))
 		}
 		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %s req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), perSecond(m.need.least))
 	})

@@ -75,6 +75,22 @@ type variant struct {
 	unfollowed bool
 }
 
+// as is the model's name in what is told in a namespace: nobody is told names of another one.
+func (m *model) as(namespace string) string {
+	if m.key.Namespace == namespace {
+		return m.key.ID
+	}
+	return "a model of another namespace"
+}
+
+// as is the same for a variant.
+func (v *variant) as(namespace string) string {
+	if v.key.Namespace == namespace {
+		return v.key.Name
+	}
+	return "a variant of another namespace"
+}
+
 // begin makes the working state of a model. Where every variant is in mode Off they are
 // planned for as if they were not, to be looked at.
 func (r *round) begin(in *Model, memory *Memory) *model {

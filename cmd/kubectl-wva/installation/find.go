@@ -25,6 +25,9 @@ var labels = client.MatchingLabels{
 	"app.kubernetes.io/component": "manager",
 }
 
+// mostNamed is how many managers an error names.
+const mostNamed = 5
+
 // container is the container of a manager's pods that it runs in.
 const container = "manager"
 
@@ -42,9 +45,10 @@ type Manager struct {
 	changed time.Time
 }
 
-// Find is the manager of the cluster; with a namespace the one there. Of several the first
-// by namespace and name counts. Where none is found, or none may be looked for, it is one
-// of the published names without settings, and its Notes say so.
+// Find is the manager of the cluster; with a namespace the one there, of several the first by name. It
+// fails where managers are in several namespaces and none was named: whoever may create a Deployment
+// can make one look like a manager, and what it says would count for others. Where none is found, or
+// none may be looked for, it is one of the published names without settings, and its Notes say so.
 func Find(ctx context.Context, api client.Reader, namespace string) (*Manager, error) {
 	var list appsv1.DeploymentList
 	err := api.List(ctx, &list, labels, client.InNamespace(namespace))
@@ -63,6 +67,9 @@ func Find(ctx context.Context, api client.Reader, namespace string) (*Manager, e
 	slices.SortFunc(list.Items, func(a, b appsv1.Deployment) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	if first, last := list.Items[0], list.Items[len(list.Items)-1]; first.Namespace != last.Namespace {
+		return nil, several(ctx, api, list.Items)
+	}
 	m, err := read(ctx, api, &list.Items[0])
 	if err == nil && len(list.Items) > 1 {
 		m.Notes = append(m.Notes, fmt.Sprintf("%d managers are installed, and the settings of %s/%s count: --manager-namespace names another one", len(list.Items), m.Namespace, m.Name))
@@ -71,6 +78,19 @@ func Find(ctx context.Context, api client.Reader, namespace string) (*Manager, e
 		}
 	}
 	return m, err
+}
+
+// several is the error of managers in several namespaces.
+func several(ctx context.Context, api client.Reader, deployments []appsv1.Deployment) error {
+	var names []string
+	for i := range deployments {
+		names = append(names, deployments[i].Namespace+"/"+deployments[i].Name)
+	}
+	note := rivals(ctx, api, deployments)
+	if note != "" {
+		note = "; " + note
+	}
+	return fmt.Errorf("%d Deployments say that they are a manager (%s): name the namespace of yours with --manager-namespace%s", len(names), strings.Join(names[:min(len(names), mostNamed)], ", "), note)
 }
 
 // rivals names the first two managers that handle the same objects, which both would scale;

@@ -105,11 +105,9 @@ func TestOfSeveralManagers(t *testing.T) {
 	t.Parallel()
 	address := "--prometheus-base-url=https://p"
 	api := cluster(t, "", manager("b", address), manager("a", address), configMap("a", "workload-variant-autoscaler-variantautoscaling-config", nil))
-	m, err := Find(t.Context(), api, "")
-	require.NoError(t, err)
-	assert.Equal(t, "a", m.Namespace)
-	assert.Contains(t, strings.Join(m.Notes, "\n"), "2 managers are installed, and the settings of a/manager count")
-	m, err = Find(t.Context(), api, "b")
+	_, err := Find(t.Context(), api, "")
+	require.ErrorContains(t, err, "2 Deployments say that they are a manager (a/manager, b/manager): name the namespace of yours with --manager-namespace")
+	m, err := Find(t.Context(), api, "b")
 	require.NoError(t, err)
 	assert.Equal(t, "b", m.Namespace)
 	assert.Contains(t, strings.Join(m.Notes, "\n"), "ConfigMap b/workload-variant-autoscaler-variantautoscaling-config could not be read")
@@ -133,9 +131,12 @@ func TestManagersThatHandleTheSameObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, err := Find(t.Context(), cluster(t, "", c.a, c.b), "")
-			require.NoError(t, err)
-			assert.Equal(t, c.same, strings.Contains(strings.Join(m.Notes, "\n"), same), m.Notes)
+			api := cluster(t, "", c.a, c.b)
+			_, err := Find(t.Context(), api, "")
+			require.ErrorContains(t, err, "2 Deployments say that they are a manager")
+			assert.Equal(t, c.same, strings.Contains(err.Error(), same), err)
+			_, notes := FindModes(t.Context(), api, "")
+			assert.Equal(t, c.same, strings.Contains(strings.Join(notes, "\n"), same), notes)
 		})
 	}
 }

@@ -145,6 +145,9 @@ func FindModes(ctx context.Context, api client.Reader, namespace string) (modes 
 		}
 		modes.managers = append(modes.managers, moded{m, mode})
 	}
+	if note := rivals(ctx, api, list.Items); note != "" {
+		notes = append(notes, note)
+	}
 	if len(list.Items) == 0 {
 		where := "in any namespace"
 		if namespace != "" {

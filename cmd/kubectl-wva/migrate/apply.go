@@ -326,11 +326,7 @@ func (c *change) put(ctx context.Context, d *migration.Document) error {
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
 		unstructured.RemoveNestedField(copied, "metadata", field)
 	}
-	owners, err := c.ownersFor(ctx, d)
-	if err != nil {
-		return err
-	}
-	wanted.SetOwnerReferences(owners)
+	wanted.SetOwnerReferences(c.ownersFor(ctx, d))
 	live, err := c.get(ctx, d)
 	if apierrors.IsNotFound(err) {
 		if err := c.api.Create(ctx, wanted, c.createOptions()...); err != nil {

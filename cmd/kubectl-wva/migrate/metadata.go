@@ -70,9 +70,9 @@ func (c *change) labelsFor(live *unstructured.Unstructured, d *migration.Documen
 // ownersFor are the owners of an object that is changed to a document: none in the present form, so
 // that it stays when its Deployment is deleted. On the way back they are those of before that are
 // still there: an object whose owner is gone would be deleted at once.
-func (c *change) ownersFor(ctx context.Context, d *migration.Document) (owners []metav1.OwnerReference, err error) {
+func (c *change) ownersFor(ctx context.Context, d *migration.Document) (owners []metav1.OwnerReference) {
 	if c.undone == nil {
-		return nil, nil
+		return nil
 	}
 	for _, owner := range (&unstructured.Unstructured{Object: d.Object}).GetOwnerReferences() {
 		live := &unstructured.Unstructured{}
@@ -85,5 +85,5 @@ func (c *change) ownersFor(ctx context.Context, d *migration.Document) (owners [
 			output.Note(c.out, fmt.Sprintf("%s %s no longer belongs to %s %s, which is not there or cannot be read", d.Kind, d.Key(), owner.Kind, owner.Name))
 		}
 	}
-	return owners, nil
+	return owners
 }
