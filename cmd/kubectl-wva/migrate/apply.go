@@ -326,7 +326,8 @@ func (c *change) put(ctx context.Context, d *migration.Document) error {
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
 		unstructured.RemoveNestedField(copied, "metadata", field)
 	}
-	wanted.SetOwnerReferences(c.ownersFor(ctx, d))
+	owners := c.ownersFor(ctx, d)
+	wanted.SetOwnerReferences(owners)
 	live, err := c.get(ctx, d)
 	if apierrors.IsNotFound(err) {
 		if err := c.api.Create(ctx, wanted, c.createOptions()...); err != nil {
