@@ -25,7 +25,7 @@ func TestTheShippedRules(t *testing.T) {
 		queries = append(queries, query)
 	}
 	assert.Equal(t, []string{
-		`max(wva_desired_replicas{controller_instance!="",exported_namespace="models",variant_name=~"llama"})`,
+		`max(wva_desired_replicas{controller_instance!="",exported_namespace="models",variant_name=~"llama",namespace="workload-variant-autoscaler-system"})`,
 		`max(wva_desired_replicas{controller_instance!="",namespace="models",variant_name=~"llama",exported_namespace=""})`,
 	}, queries)
 }

@@ -3,6 +3,8 @@ package load_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
@@ -69,6 +71,8 @@ func throughTheHPA(t *testing.T, w *world) {
 	t.Logf("asked for after %s by the manager, after %s through the HPA: scrapes every %s and the HPA's look every 5s between", lag["direct"], lag["through"], scrapeInterval)
 
 	s.asAnybodyAsks(t, through)
+	w.pretend(t, through)
+	s.asAnybodyAsks(t, through)
 }
 
 // publish lets Prometheus scrape a manager as it does by default, when it gives the series the namespace of the
@@ -81,6 +85,21 @@ func (w *world) publish(t *testing.T, instance string) {
 	require.NoError(t, w.cluster.AddScrapeTarget("manager-renamed", page.Host, map[string]string{"namespace": home}))
 	require.NoError(t, w.cluster.AddScrapeTarget("manager-before", page.Host, map[string]string{"namespace": home, "pod": "before"}))
 	require.NoError(t, w.cluster.AddScrapeTarget("manager-honored", page.Host, nil))
+}
+
+// pretend lets Prometheus scrape a pod of somebody else, in a namespace of his own, that shows another number
+// under the names of a target.
+func (w *world) pretend(t *testing.T, x *target) {
+	t.Helper()
+	page := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(out, "wva_desired_replicas{variant_name=%q,namespace=%q,accelerator_type=\"H100\",controller_instance=%q} 50\n", x.variant.Name, x.namespace, brisk)
+	}))
+	t.Cleanup(page.Close)
+	require.NoError(t, w.cluster.AddScrapeTarget("somebody", strings.TrimPrefix(page.URL, "http://"), map[string]string{"namespace": "evil"}))
+	eventually(t, patience, "what somebody else shows", func() (string, bool) {
+		value, found := x.query(t, fmt.Sprintf(`max(wva_desired_replicas{namespace="evil",exported_namespace=%q})`, x.namespace))
+		return fmt.Sprint(value, found), value == 50
+	})
 }
 
 // shippedHPA is that of manifests/hpa for a target.
