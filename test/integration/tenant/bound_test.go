@@ -124,14 +124,10 @@ func tooMuch(t *testing.T, w *world, busy *v1alpha1.VariantAutoscaling) {
 	w.shows(t, sleeper, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetFound)
 	own := variant(theirs, "own", "own")
 	w.while(t, own, deployment(theirs, "own", 1))
-	// Several answers of a reading pass its limit together, none of which a slow server thinks about for long.
-	// Every scrape shows them: what is from before is in fewer and fewer of the answers.
-	for i := range 4 {
-		long := fmt.Sprint(i, strings.Repeat("x", 4<<20))
-		w.shown.show(fmt.Sprintf(`inference_extension_flow_control_queue_size{model_name="%s",namespace=%q,pod="epp",instance="theirs"}`, long, theirs), 1)
-		w.shown.show(fmt.Sprintf(`vllm:cache_config_info{num_gpu_blocks="%s",block_size="16",engine="0",namespace=%q,pod="fake",instance="theirs"}`, long, theirs), 1)
-	}
-	forget := func() { w.shown.forget(`instance="theirs"`) }
+	// The answers of a reading pass its limit together.
+	whose := theirs
+	w.crowd.namespace.Store(&whose)
+	forget := func() { w.crowd.namespace.Store(nil) }
 	t.Cleanup(forget)
 	conditiontest.Eventually(t, 5*patience, "the namespace is left out", func() (string, bool) {
 		text, err := os.ReadFile(filepath.Join(w.cluster.Logs(), "manager.log"))

@@ -60,6 +60,7 @@ type world struct {
 	api, tenant client.Client
 	shown       *shown
 	prometheus  *prometheustest.Prometheus
+	crowd       crowd
 }
 
 // shown is what Prometheus scrapes.
@@ -156,7 +157,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.prepare(t)
 	w.prometheus = prometheustest.New(t)
-	server := httptest.NewServer(w.prometheus.Handler)
+	server := httptest.NewServer(w.crowd.around(w.prometheus.Handler))
 	// Close waits for answers that nobody reads any more.
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	conditiontest.Every(t, scrapeEvery, func(_ context.Context, at time.Time) { w.prometheus.Append(at, w.shown.scraped()) })
