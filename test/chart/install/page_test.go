@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 	"llmd.ai/workload-variant-autoscaler/test/page"
@@ -211,7 +212,7 @@ func (r *reader) run(t *testing.T, blocks []page.Block) {
 	}
 }
 
-// leave uninstalls every release.
+// leave uninstalls every release, and every manager without one.
 func (r *reader) leave(t *testing.T) {
 	t.Helper()
 	out, err := r.shell(t.Context(), "helm list -A -o json")
@@ -221,5 +222,12 @@ func (r *reader) leave(t *testing.T) {
 	for _, one := range releases {
 		out, err := r.shell(t.Context(), "helm uninstall "+one.Name+" -n "+one.Namespace)
 		require.NoError(t, err, out)
+	}
+	// Objects that were applied without helm are of no release.
+	managers := r.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"})
+	left, err := managers.List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=workload-variant-autoscaler,app.kubernetes.io/component=manager"})
+	require.NoError(t, err)
+	for i := range left.Items {
+		require.NoError(t, managers.Namespace(left.Items[i].GetNamespace()).Delete(t.Context(), left.Items[i].GetName(), metav1.DeleteOptions{}))
 	}
 }
