@@ -46,21 +46,21 @@ type Balance struct {
 	GatewayLately, ReplicasLately lately
 }
 
-// bounds are the least and the most of some rates.
-type bounds struct{ Least, Most float64 }
+// extent is the least and the most of some rates.
+type extent struct{ Least, Most float64 }
 
-// over are the bounds of these and of those.
-func (b bounds) over(o bounds) bounds { return bounds{min(b.Least, o.Least), max(b.Most, o.Most)} }
+// over is that of these and of those.
+func (e extent) over(o extent) extent { return extent{min(e.Least, o.Least), max(e.Most, o.Most)} }
 
 // lately is between what a rate was since a time, and for as long before.
 type lately struct {
 	Since       time.Time
-	Now, Before bounds
+	Now, Before extent
 }
 
-// see adds a rate. It returns the bounds of what was seen for at least so long; for no time, of this one.
-func (l *lately) see(rate float64, at time.Time, long time.Duration) bounds {
-	one := bounds{rate, rate}
+// see adds a rate. It returns the extent of what was seen for at least so long; for no time, of this one.
+func (l *lately) see(rate float64, at time.Time, long time.Duration) extent {
+	one := extent{rate, rate}
 	switch {
 	case l.Since.IsZero(), long == 0:
 		*l = lately{at, one, one}

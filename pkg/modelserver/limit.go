@@ -70,7 +70,7 @@ func LimitsOf(containers []corev1.Container, modelID string, devices Devices) (l
 }
 
 // untold is what one engine takes when nothing says how much: no more requests than tokens
-// (get_batch_defaults and what follows it in vllm/engine/arg_utils.py, 0.9 to 0.30).
+// (get_batch_defaults and what follows it in vllm/engine/arg_utils.py, 0.9 to 0.29).
 func untold(e Engine, a *serving.Arguments, d capacity.Device) int {
 	limit := e.BatchLimit(d)
 	if a.MaxBatchedTokens > 0 {

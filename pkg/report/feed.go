@@ -52,11 +52,9 @@ type feedColumn struct {
 	Text  bool   `json:"text,omitempty"`
 }
 
-// feedRow has its cells as lists: the text, what it is sorted by, and where there is one
-// the hint of a cell that is not as it should be.
+// feedRow has its cells as lists: the text, and what it is sorted by.
 type feedRow struct {
 	Key   string  `json:"key"`
-	Model *int    `json:"model,omitempty"`
 	Cells [][]any `json:"cells"`
 }
 
@@ -69,13 +67,9 @@ func (f Feed) MarshalJSON() ([]byte, error) {
 			out.Columns = append(out.Columns, feedColumn(c))
 		}
 		for _, r := range t.Rows {
-			row := feedRow{Key: r.Key, Model: r.Model}
+			row := feedRow{Key: r.Key}
 			for _, c := range r.Cells {
-				cell := []any{c.Text, c.Sort}
-				if c.Bad {
-					cell = append(cell, c.Hint)
-				}
-				row.Cells = append(row.Cells, cell)
+				row.Cells = append(row.Cells, []any{c.Text, c.Sort})
 			}
 			out.Rows = append(out.Rows, row)
 		}

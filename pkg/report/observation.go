@@ -35,13 +35,11 @@ type Observation struct {
 	Moves []ObservedMove
 }
 
-// ObservedNode is one node and its devices. Others is how many of them other work holds;
-// Out says why the node takes no pods.
+// ObservedNode is one node and its devices.
 type ObservedNode struct {
-	Name            string
-	Accelerator     capacity.Accelerator
-	Devices, Others int
-	Out             string
+	Name        string
+	Accelerator capacity.Accelerator
+	Devices     int
 }
 
 // ObservedMove is one step in the life of a pod.

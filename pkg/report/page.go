@@ -45,21 +45,16 @@ type pageColumn struct {
 // pageRow is one row; Run is the index of the run that it is about, or -1. Key is its name
 // in a table whose rows change.
 type pageRow struct {
-	Run  int
-	Kind string
-	Key  string
-	// Model is the index of the model that a click selects; nil for none.
-	Model *int
+	Run   int
+	Kind  string
+	Key   string
 	Cells []pageCell
 }
 
-// pageCell is a text, and what it is sorted by. Hint explains it; Bad marks what is not as
-// it should be.
+// pageCell is a text, and what it is sorted by.
 type pageCell struct {
 	Text string
 	Sort float64
-	Hint string
-	Bad  bool
 }
 
 // Headings are the groups of the columns and how many columns each one spans.
@@ -142,14 +137,13 @@ type pageModel struct {
 	ITL  float64 `json:"sloItl"`
 	Step float64 `json:"step"`
 	// Load is in requests per second, Met the share of them that kept the SLO; nil where
-	// nobody counted it. MetAtLeast says that no less than that share kept it.
-	Load       []*float64 `json:"load"`
-	Met        []*float64 `json:"met"`
-	MetAtLeast bool       `json:"metAtLeast,omitempty"`
-	TTFTs      []*float64 `json:"ttft"`
-	ITLs       []*float64 `json:"itl"`
-	CostRate   []float64  `json:"cost"`
-	BoundRate  []float64  `json:"bound,omitempty"`
+	// nobody counted it.
+	Load      []*float64 `json:"load"`
+	Met       []*float64 `json:"met"`
+	TTFTs     []*float64 `json:"ttft"`
+	ITLs      []*float64 `json:"itl"`
+	CostRate  []float64  `json:"cost"`
+	BoundRate []float64  `json:"bound,omitempty"`
 }
 
 // pageVariant is the course of one variant: from T[i] on, Wanted[i] and Ready[i].
@@ -164,14 +158,12 @@ type pageVariant struct {
 	Ready       []int     `json:"ready"`
 }
 
-// pageNode is one node; Others is how many of its devices other work holds, and Out why it
-// takes no pods.
+// pageNode is one node; Others is how many of its devices other work holds.
 type pageNode struct {
 	Name        string `json:"name"`
 	Accelerator string `json:"accelerator"`
 	Devices     int    `json:"devices"`
 	Others      int    `json:"others,omitempty"`
-	Out         string `json:"out,omitempty"`
 }
 
 // pageLife is one replica from when it was asked for until it was gone; an instant that
@@ -237,7 +229,7 @@ var pageFiles embed.FS
 
 // pageScripts are the parts of the page's one script, in their order. A page that is a file
 // does without liveScript, which asks for the next state.
-var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", "table.js", liveScript, "main.js"}
+var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", liveScript, "main.js"}
 
 const liveScript = "live.js"
 

@@ -20,7 +20,7 @@ func demoPage(o Observation) page {
 	demo := New(o)
 	p := page{
 		Title: "The demo's report",
-		Lead: fmt.Sprintf("%s of traffic (%s), Kubernetes %s: %s requests, %s completed, %s failed. %s", Clock(demo.duration()), demo.traffic(),
+		Lead: fmt.Sprintf("%s of traffic (%s), Kubernetes %s: %s requests, %s completed, %s failed; %s", Clock(demo.duration()), demo.traffic(),
 			demo.KubernetesVersion, grouped(demo.Requests.Total), grouped(demo.Requests.Completed), grouped(demo.Requests.Failed), demo.sizing()),
 		Tables: []pageTable{modelTable(demo), variantTable(demo)},
 	}

@@ -92,18 +92,10 @@ func (l Latency) ofEach(expression func(histogram int, buckets string) string) [
 	return all
 }
 
-// inNamespace is a matcher that others follow; empty for all namespaces.
-func inNamespace(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s=%q,", modelserver.LabelNamespace, namespace)
-}
-
-// ends asks for the ends of all buckets, in one namespace or, where it is empty, in all.
-func (l Latency) ends(namespace string) []string {
+// ends asks for the ends of all buckets.
+func (l Latency) ends() []string {
 	return l.ofEach(func(_ int, buckets string) string {
-		return fmt.Sprintf("group by (%s, le) (%s{%sle!=\"\"})", byModel, buckets, inNamespace(namespace))
+		return fmt.Sprintf("group by (%s, le) (%s{le!=\"\"})", byModel, buckets)
 	})
 }
 
@@ -200,9 +192,9 @@ func around(ends func(func(float64) bool), target float64) (below, above float64
 
 // rates asks for the rates over the window of the buckets beside the targets, and of the last
 // ones.
-func (l Latency) rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) []string {
+func (l Latency) rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, window time.Duration) []string {
 	q := newBuilder(window, 0)
-	return l.ofBeside(ends, promises, namespace, false, func(series string) string {
+	return l.ofBeside(ends, promises, false, func(series string) string {
 		rate := q.whole("sum", fmt.Sprintf("rate(%s[%s])", series, q.window), series, modelserver.LabelModel, "le")
 		return sum(byModel+", le", q.ofEngines("sum", rate, modelserver.LabelModel, "le"))
 	})
@@ -215,7 +207,7 @@ func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity
 	seen := func(by, series string) string {
 		return fmt.Sprintf("max by (%s, %s) (count_over_time(%s[%s]))", byModel, by, series, promDuration(window))
 	}
-	return l.ofBeside(ends, promises, "", true, func(series string) string {
+	return l.ofBeside(ends, promises, true, func(series string) string {
 		all := narrowed(series, fmt.Sprintf("le=%q", endless))
 		return fmt.Sprintf("sum by (%[1]s, le) (%[2]s / on (%[1]s, pod) group_left () %[3]s)", byModel, seen("le, pod", series), seen("pod", all))
 	})
@@ -224,7 +216,7 @@ func (l Latency) counts(ends BucketEnds, promises map[decision.ModelKey]capacity
 // ofBeside asks for something of the buckets beside the targets, and of the last ones. Of histograms
 // without a bucket beside a target only the last one is known: they are asked for where all are. Most
 // names are of versions that a cluster has not, and a server takes a query of so many characters.
-func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, all bool, expression func(series string) string) []string {
+func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, all bool, expression func(series string) string) []string {
 	wanted := make([]map[string]bool, len(l.histograms))
 	for i := range wanted {
 		wanted[i] = map[string]bool{regexp.QuoteMeta(endless): true}
@@ -243,7 +235,7 @@ func (l Latency) ofBeside(ends BucketEnds, promises map[decision.ModelKey]capaci
 	kept.only = func(i int) bool { return all || len(wanted[i]) > 1 }
 	return kept.ofEach(func(i int, buckets string) string {
 		pattern := strings.Join(slices.Sorted(maps.Keys(wanted[i])), "|")
-		return expression(fmt.Sprintf("%s{%sle=~%q}", buckets, inNamespace(namespace), pattern))
+		return expression(fmt.Sprintf("%s{le=~%q}", buckets, pattern))
 	})
 }
 

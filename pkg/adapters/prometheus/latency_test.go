@@ -109,10 +109,10 @@ func TestTheTrueShareLiesBetweenTheBounds(t *testing.T) {
 		}
 	}
 	for k, l := range []Latency{ToFirstToken(), PerFurtherToken()} {
-		found, err := c.instant(t.Context(), asking(bucketEnds, l.ends("")...), now)
+		found, err := c.instant(t.Context(), asking(bucketEnds, l.ends()...), now)
 		require.NoError(t, err)
 		ends := EndsOf(found)
-		answer, err := c.instant(t.Context(), asking("rates", l.rates(ends, promises, "", window)...), now)
+		answer, err := c.instant(t.Context(), asking("rates", l.rates(ends, promises, window)...), now)
 		require.NoError(t, err)
 		var rates model.Matrix
 		for _, s := range answer {

@@ -108,13 +108,13 @@ func (c *Client) within(ctx context.Context, l Latency, e *latencyEnds, at time.
 	defer e.lock.Unlock()
 	var failure error
 	if !at.Before(e.due) {
-		found, err := c.instant(ctx, asking(bucketEnds, l.ends("")...), at)
+		found, err := c.instant(ctx, asking(bucketEnds, l.ends()...), at)
 		if err == nil {
 			e.ends, e.due = EndsOf(found), at.Add(endsEvery)
 		}
 		failure = err // Those of before may still be right.
 	}
-	parts := l.rates(e.ends, promises, "", window)
+	parts := l.rates(e.ends, promises, window)
 	for about, some := range map[string][]string{isTime: l.newest(), isCount: l.counts(e.ends, promises, window)} {
 		for _, part := range some {
 			parts = append(parts, by(about, part))

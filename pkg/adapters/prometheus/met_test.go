@@ -89,6 +89,57 @@ func TestTheShareThatKeptThePromise(t *testing.T) {
 
 // While a version is rolled out servers have other ends than the ones before. What a server
 // without the end of a bucket served may have been within the target.
+// A label that nobody knows splits the buckets of a server in any number of parts: the share is that of the
+// whole, as it is without the label.
+func TestAnUnknownLabelChangesNoShare(t *testing.T) {
+	ends := map[string]map[string]float64{
+		ttftSeries: {"0.5": 8, "1.0": 12, "+Inf": 16}, meanSeries: {"0.02": 4, "0.04": 12, "+Inf": 16}, itlSeries: {"0.02": 100, "0.04": 300, "+Inf": 400},
+	}
+	promises := map[decision.ModelKey]capacity.SLO{modelKey("llama"): {TTFT: 750, ITL: 30}}
+	at := scrapes(9)
+	share := func(histograms []string, parts int, label string) decision.Kept {
+		p := prometheustest.New(t)
+		for _, now := range at {
+			values := map[string]float64{}
+			for _, pod := range []string{"a", "b"} {
+				for _, name := range histograms {
+					for part := range parts {
+						of := map[string]float64{}
+						for end, rate := range ends[name] {
+							of[end] = rate / float64(parts)
+						}
+						all := map[string]float64{}
+						histogram(all, name, "llama", pod, "vllm", now.Sub(start), of)
+						for series, value := range all {
+							if label != "" {
+								series = strings.Replace(series, "{", fmt.Sprintf("{%s=%q,", label, fmt.Sprint("part-", part)), 1)
+							}
+							values[series] = value
+						}
+					}
+				}
+			}
+			p.Append(now, values)
+		}
+		met, err := serve(t, p.Handler).Met(t.Context(), at[len(at)-1].Add(5*time.Second), window, promises)
+		require.NoError(t, err)
+		require.Contains(t, met, modelKey("llama"))
+		return met[modelKey("llama")]
+	}
+	for _, histograms := range [][]string{{ttftSeries, meanSeries}, {ttftSeries, itlSeries}} {
+		whole := share(histograms, 1, "")
+		assert.Less(t, whole.Sure, whole.Value, "the targets lie within buckets")
+		for _, label := range []string{"finished_reason", "priority", "lora", "endpoint_name", "pid", "dp_rank", "nobody_knows_this"} {
+			for _, parts := range []int{1, 2, 5} {
+				split := share(histograms, parts, label)
+				assert.InDelta(t, whole.Sure, split.Sure, 1e-9, "%v by %s in %d", histograms, label, parts)
+				assert.InDelta(t, whole.Value, split.Value, 1e-9, "%v by %s in %d", histograms, label, parts)
+				assert.Equal(t, whole.TTFT, split.TTFT, label)
+			}
+		}
+	}
+}
+
 func TestServersWithOtherBucketsMayHaveKeptThePromise(t *testing.T) {
 	p := prometheustest.New(t)
 	times := scrapes(9)

@@ -157,15 +157,22 @@ func TestOnePageAtTwoAddressesIsScrapedAtTwoIntervals(t *testing.T) {
 				return page
 			})
 		}
-		replicas, models := read(t, serve(t, p.Handler), at)
-		r := replicas[pod("a")]
-		assert.InEpsilon(t, 20, r.Running.Value, 0.03)
-		assert.InEpsilon(t, 2, r.Served.Value, 0.03)
-		assert.InEpsilon(t, 2.1, r.Recent.Value, 0.03)
-		assert.InEpsilon(t, 16000, r.KVTokens.Value, 0.03)
-		assert.InEpsilon(t, 2.1, models[modelKey("llama")].Arrival.Value, 0.03)
-		assert.InEpsilon(t, 2.1, models[modelKey("llama")].Recent.Value, 0.01)
+		readsAs(t, p, at, 1)
 	})
+}
+
+// readsAs says that the pod a and the gateway are read as so many servers, and as many gateways.
+func readsAs(t *testing.T, p *prometheustest.Prometheus, at time.Time, servers float64) {
+	t.Helper()
+	replicas, models := read(t, serve(t, p.Handler), at)
+	r, m := replicas[pod("a")], models[modelKey("llama")]
+	for of, one := range map[string]struct{ want, got float64 }{
+		"running": {20, r.Running.Value}, "served": {2, r.Served.Value}, "growth": {0.1, r.InFlightGrowth.Value}, "recent": {2.1, r.Recent.Value},
+		"KV": {16000, r.KVTokens.Value}, "arrivals": {2.1, m.Arrival.Value},
+	} {
+		assert.InEpsilon(t, servers*one.want, one.got, 0.03, of)
+	}
+	assert.InEpsilon(t, servers*2.1, m.Recent.Value, 0.01, "recent arrivals")
 }
 
 // Two servers of one pod, and two gateways of one model, are two, whatever the interval of each.
@@ -182,15 +189,7 @@ func TestTwoServersOfOnePodAreScrapedAtTwoIntervals(t *testing.T) {
 				return page
 			})
 		}
-		replicas, models := read(t, serve(t, p.Handler), at)
-		r := replicas[pod("a")]
-		assert.InEpsilon(t, 40, r.Running.Value, 0.03)
-		assert.InEpsilon(t, 4, r.Served.Value, 0.03)
-		assert.InEpsilon(t, 0.2, r.InFlightGrowth.Value, 0.03)
-		assert.InEpsilon(t, 4.2, r.Recent.Value, 0.03)
-		assert.InEpsilon(t, 32000, r.KVTokens.Value, 0.03)
-		assert.InEpsilon(t, 4.2, models[modelKey("llama")].Arrival.Value, 0.03)
-		assert.InEpsilon(t, 4.2, models[modelKey("llama")].Recent.Value, 0.03)
+		readsAs(t, p, at, 2)
 	})
 }
 

@@ -98,7 +98,7 @@ function nodesLook() {
   const nodes = data.clusters[c.cluster] || [];
   // In a crowd no box depends on who holds what.
   const boxes = nodes.length > crowd ? [] : [...held].sort();
-  return JSON.stringify([nodes.map((n) => [n.name, n.accelerator, n.devices, n.out]), c.variants.map((v) => v.name), boxes, nodes.some((n) => n.others)]);
+  return JSON.stringify([nodes.map((n) => [n.name, n.accelerator, n.devices]), c.variants.map((v) => v.name), boxes, nodes.some((n) => n.others)]);
 }
 
 function updateNodes() {
@@ -137,29 +137,17 @@ function takeTables(tables) {
     const shown = table.rows.map((row) => takeRow(rows.get(row.key) || el("tr", { "data-run": -1, "data-key": row.key }), row, table.columns));
     if (shown.length !== body.rows.length || shown.some((row) => row.parentNode !== body)) body.replaceChildren(...shown);
     sortTable(section.querySelector("table"));
-    search(section);
   });
 }
 
 // takeRow changes the cells that differ; a reader may have marked the others.
 function takeRow(tr, row, columns) {
-  row.cells.forEach(([text, sort, hint], i) => {
+  row.cells.forEach(([text, sort], i) => {
     if (!tr.cells[i]) tr.append(el("td", { class: columns[i].text ? "text" : null }));
     const cell = tr.cells[i];
-    if (cell.textContent !== text) (cell.querySelector("button") || cell).textContent = text;
+    if (cell.textContent !== text) cell.textContent = text;
     if (cell.dataset.sort !== String(sort)) cell.dataset.sort = sort;
-    const bad = hint !== undefined;
-    if (cell.classList.contains("bad") !== bad) cell.classList.toggle("bad", bad);
-    if (cell.title !== (hint || "")) {
-      cell.title = hint || "";
-      if (hint) cell.tabIndex = 0;
-      else cell.removeAttribute("tabindex");
-    }
   });
-  if (row.model !== undefined) {
-    tr.dataset.model = row.model;
-    makeModelButton(tr);
-  }
   return tr;
 }
 

@@ -249,7 +249,6 @@ function makeTable(table) {
     } }, text));
     if (head.classList.contains("text")) for (const row of body.rows) row.cells[column].classList.add("text");
   });
-  makeSearch(table);
   if (data.runs.length < 2) return;
   // Only the rows of the chosen scene are shown, so its column, the last one, is idle.
   if (heads[heads.length - 1].textContent === "Scene") for (const row of table.rows) row.lastElementChild.hidden = true;

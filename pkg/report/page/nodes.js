@@ -138,7 +138,7 @@ const manyNodes = 16;
 function makeNode(i) {
   const node = fleet.nodes[i];
   const slots = el("div", { class: "slots", style: `--n:${node.devices}` });
-  const view = el("div", { class: "node", role: "img", style: `--n:${node.devices}` }, el("div", { title: node.out ? `${node.name}: ${node.out}` : node.name }, node.out ? `${node.name}: ${node.out}` : node.name), slots);
+  const view = el("div", { class: "node", role: "img", style: `--n:${node.devices}` }, el("div", { title: node.name }, node.name), slots);
   fleet.views.push({ index: i, node, slots, view, shown: null });
   return view;
 }
@@ -185,9 +185,8 @@ function showNodes() {
     const { accelerator, members, heading } = pool;
     const total = members.reduce((sum, i) => sum + fleet.nodes[i].devices, 0);
     const busy = members.reduce((sum, i) => sum + here[i].reduce((n, held) => n + held.spots.length, fleet.nodes[i].others || 0), 0);
-    const out = members.filter((i) => fleet.nodes[i].out).length;
     heading.replaceChildren(el("b", null, accelerator || "devices"),
-      ` ${members.length} ${members.length === 1 ? "node" : "nodes"}, ${total - busy} of ${total} devices free${out > 0 ? `; ${out} of the nodes take no pods` : ""}`);
+      ` ${members.length} ${members.length === 1 ? "node" : "nodes"}, ${total - busy} of ${total} devices free`);
     if (pool.bar) showCrowd(pool, here);
   }
   showWaiting(c);
@@ -215,7 +214,6 @@ function drawNode(view, here, variants) {
     if (!taken.has(i)) cells.push(el("span", { class: "slot", style: at(i, 1) }));
   }
   view.slots.replaceChildren(...cells);
-  view.view.classList.toggle("out", Boolean(view.node.out));
   const said = here.map((held) => `${variants[held.life[lifeVariant]].name} ${held.stage}`);
   if (others) said.push(`${others} with other work`);
   view.view.setAttribute("aria-label", `${view.node.name}, ${view.node.devices} ${view.node.accelerator}: ${said.join(", ") || "free"}`);
