@@ -40,10 +40,12 @@ func parseNames(text string) (types.NamespacedName, error) {
 // release of the chart calls after itself, may be absent, as it may be for the manager, and
 // what is wrong with it is a warning.
 func (f *facts) readNames(ctx context.Context, api client.Reader, name types.NamespacedName) error {
-	given := name.Name != ""
+	given, unclear := name.Name != "", false
 	why := ""
 	if !given {
-		where, note := installation.Locate(ctx, api, name.Namespace)
+		var where config.Config
+		var note string
+		where, note, unclear = installation.Locate(ctx, api, name.Namespace)
 		name = types.NamespacedName{Namespace: where.PodNamespace, Name: where.AcceleratorNamesConfigMap}
 		if note != "" {
 			why = " (" + note + ")"
@@ -51,6 +53,8 @@ func (f *facts) readNames(ctx context.Context, api client.Reader, name types.Nam
 	}
 	var data corev1.ConfigMap
 	switch err := api.Get(ctx, name, &data); {
+	case err == nil && unclear:
+		f.warnings = append(f.warnings, fmt.Sprintf("names of accelerators are those of ConfigMap %s%s", name, why))
 	case err == nil:
 	case !given && apierrors.IsNotFound(err):
 		f.warnings = append(f.warnings, fmt.Sprintf("ConfigMap %s is not there, so accelerators have the names that are built in%s", name, why))

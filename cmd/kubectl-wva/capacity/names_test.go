@@ -32,6 +32,9 @@ func TestNamesOfAccelerators(t *testing.T) {
 			Name: "manager", Args: []string{"--accelerator-names-config-map-name=blue-accelerator-names"},
 		}}}}},
 	}
+	// pretender is a tenant's Deployment that looks like a manager.
+	pretender := release.DeepCopy()
+	pretender.Namespace = "evil"
 	resource := schema.GroupResource{Resource: "configmaps"}
 	for _, c := range []struct {
 		name    string
@@ -47,6 +50,8 @@ func TestNamesOfAccelerators(t *testing.T) {
 		{"another one", []client.Object{configMap(system, own, "H100"), configMap("a", "b", "L4")}, nil, types.NamespacedName{Namespace: "a", Name: "b"}, "L4", "", ""},
 		{"the manager's is absent", nil, nil, types.NamespacedName{}, "OUR-CARD", "is not there, so accelerators have the names that are built in (no manager is installed", ""},
 		{"that of a release", []client.Object{release, configMap("serving", "blue-accelerator-names", "L4"), configMap(system, own, "H100")}, nil, types.NamespacedName{}, "L4", "", ""},
+		{"that of one of two", []client.Object{release, pretender, configMap("evil", "blue-accelerator-names", "L4"), configMap(system, own, "H100")}, nil, types.NamespacedName{}, "H100",
+			"names of accelerators are those of ConfigMap workload-variant-autoscaler-system/workload-variant-autoscaler-accelerator-names (2 Deployments say that they are a manager (evil/blue, serving/blue): name", ""},
 		{"another one is absent", []client.Object{configMap(system, own, "H100")}, nil, types.NamespacedName{Namespace: "a", Name: "b"}, "", "", "reading the names of accelerators in ConfigMap a/b: "},
 		{"the manager's may not be read", []client.Object{configMap(system, own, "H100")}, apierrors.NewForbidden(resource, own, nil), types.NamespacedName{}, "OUR-CARD",
 			"ConfigMap workload-variant-autoscaler-system/workload-variant-autoscaler-accelerator-names may not be read", ""},

@@ -3,6 +3,7 @@ package installation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ func Find(ctx context.Context, api client.Reader, namespace string) (*Manager, e
 	return m, err
 }
 
+// errSeveral is what to do about managers in several namespaces.
+var errSeveral = errors.New("name the namespace of yours with --manager-namespace, or for capacity its ConfigMap with --accelerator-names")
+
 // several is the error of managers in several namespaces.
 func several(ctx context.Context, api client.Reader, deployments []appsv1.Deployment) error {
 	var names []string
@@ -90,7 +94,7 @@ func several(ctx context.Context, api client.Reader, deployments []appsv1.Deploy
 	if note != "" {
 		note = "; " + note
 	}
-	return fmt.Errorf("%d Deployments say that they are a manager (%s): name the namespace of yours with --manager-namespace%s", len(names), strings.Join(names[:min(len(names), mostNamed)], ", "), note)
+	return fmt.Errorf("%d Deployments say that they are a manager (%s): %w%s", len(names), strings.Join(names[:min(len(names), mostNamed)], ", "), errSeveral, note)
 }
 
 // rivals names the first two managers that handle the same objects, which both would scale;

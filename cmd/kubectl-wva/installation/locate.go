@@ -3,6 +3,7 @@ package installation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,18 +14,18 @@ import (
 // Locate says in which namespace the manager's ConfigMaps are and what they are called: a
 // release of the chart puts its name before them. Without a manager they have the names of
 // the plain manifests and no settings, and the note says why; namespace is where to look, empty
-// for all.
-func Locate(ctx context.Context, api client.Reader, namespace string) (where config.Config, note string) {
+// for all. It is unclear where they are where several Deployments say that they are the manager.
+func Locate(ctx context.Context, api client.Reader, namespace string) (where config.Config, note string, unclear bool) {
 	m, err := Find(ctx, api, namespace)
 	switch {
 	case err != nil:
-		note = err.Error()
+		note, unclear = err.Error(), errors.Is(err, errSeveral)
 	case m.Name == "":
 		note = strings.Join(m.Notes, "; ")
 	default:
 		where = m.Config
 		where.PodNamespace = m.Namespace
-		return where, ""
+		return where, "", false
 	}
 	for _, key := range config.Keys() {
 		switch key.Name {
@@ -44,5 +45,5 @@ func Locate(ctx context.Context, api client.Reader, namespace string) (where con
 			where.ScaleToZeroConfigMap = key.Default
 		}
 	}
-	return where, note
+	return where, note, unclear
 }

@@ -112,7 +112,10 @@ func (o *options) readServed(ctx context.Context, api client.Client, namespace s
 // manager does. Those that are not there, or may not be read, hold nothing, and a note says
 // so; but for those that few have.
 func (o *options) readSettings(ctx context.Context, api client.Reader, live *scenario.Live) (notes []string, err error) {
-	where, why := installation.Locate(ctx, api, o.namespace)
+	where, why, unclear := installation.Locate(ctx, api, o.namespace)
+	if unclear {
+		notes = append(notes, "the settings are those of the plain manifests: "+why)
+	}
 	if why != "" {
 		why = " (" + why + ")"
 	}
