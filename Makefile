@@ -37,6 +37,9 @@ SEED ?=
 # $(call setting,RATE,rate) is --rate='...', or nothing; any file name is safe.
 setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 
+# $(call benchmark,churn) runs one of the benchmarks, which are a module of their own.
+benchmark = go build -C test/performance -o ../../bin/bench-$(1) ./$(1) && bin/bench-$(1)
+
 # KUBERNETES=1.37: "make build" builds a second scheduler, bin/scheduler-1.37, of that
 # Kubernetes, and "make image" the scheduler's image of it.
 KUBERNETES ?=
@@ -127,33 +130,33 @@ bench: ## measure the pure packages and the scheduler plugin
 
 bench-packing: ## replay the published study of packing (DATA LIST); writes bench-packing.json
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/packing $(call setting,DATA,data) $(call setting,LIST,list)
+	@$(call benchmark,packing) $(call setting,DATA,data) $(call setting,LIST,list)
 
 bench-churn: ## replicas that come and go, under several schedulers; writes bench-churn.json
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/churn
+	@$(call benchmark,churn)
 
 bench-scheduler: build ## our scheduler against the stock one on 5,000 fake nodes (PAIRS); writes bench-scheduler.json
-	@go run ./test/performance/scheduler $(call setting,PAIRS,pairs)
+	@$(call benchmark,scheduler) $(call setting,PAIRS,pairs)
 
 bench-manager: build ## the whole manager on a cluster of many objects (VARIANTS REPLICAS NODES); writes bench-manager.json
-	@go run ./test/performance/manager $(call setting,VARIANTS,variants) $(call setting,REPLICAS,replicas) $(call setting,NODES,nodes)
+	@$(call benchmark,manager) $(call setting,VARIANTS,variants) $(call setting,REPLICAS,replicas) $(call setting,NODES,nodes)
 
 bench-serving: ## the latency model of a replica against a real sweep (DATA SWEEP); writes bench-serving.json
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/serving $(call setting,DATA,data) $(call setting,SWEEP,sweep)
+	@$(call benchmark,serving) $(call setting,DATA,data) $(call setting,SWEEP,sweep)
 
 bench-simulation: ## the simulated model server against real ones (DATA RUN LINK); writes bench-simulation.json
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/simulation $(call setting,DATA,data) $(call setting,RUN,run) $(call setting,LINK,link)
+	@$(call benchmark,simulation) $(call setting,DATA,data) $(call setting,RUN,run) $(call setting,LINK,link)
 
 bench-allocation: ## what to buy under shared limits against an exact solver, cbc (DATA); writes bench-allocation.json
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/allocation $(call setting,DATA,data)
+	@$(call benchmark,allocation) $(call setting,DATA,data)
 
 bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED RUNS RIVALS); writes bench-autoscaling.json and .html
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
+	@$(call benchmark,autoscaling) $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
 		--commit "$$(git describe --always --dirty 2>/dev/null)"
 
 soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json

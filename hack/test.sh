@@ -16,7 +16,8 @@
 #   - everything else: with the race detector, and from go test's cache.
 # The chart's tests are a module of their own and run every time too: what they read
 # lies outside of it, where go test does not look for changes. Those of test/hpa are one too,
-# so that no test of ours links the controllers of Kubernetes.
+# so that no test of ours links the controllers of Kubernetes, and so are the benchmarks, so
+# that nothing of the product can link them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -71,6 +72,10 @@ if [[ ${#victoria[@]} -gt 0 ]]; then
 	hack/tool.sh victoria-metrics >/dev/null
 	run "on VictoriaMetrics" go test -race -count=1 -timeout 10m "${victoria[@]}"
 fi
+benchmarks=$(go list -C test/performance ./...)
+mapfile -t benchmarks < <(grep -v '/scheduler$' <<<"$benchmarks")
+run "the benchmarks" go test -C test/performance -race -timeout 20m "${benchmarks[@]}"
+run "the benchmark of the scheduler on a local cluster" go test -C test/performance -race -count=1 -timeout 10m ./scheduler
 run "the HPA of Kubernetes" go test -C test/hpa -timeout 10m ./...
 run "the chart" go test -C test/chart -count=1 -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then

@@ -108,8 +108,7 @@ $1 == "package" {
 				complain(path, "ring 0 may not import " name)
 		}
 		other = own(name)
-		# The benchmarks are programs, too.
-		if (within(other, "cmd") && !within(path, "cmd") && !within(path, "test/performance"))
+		if (within(other, "cmd") && !within(path, "cmd"))
 			complain(path, "nobody but a program imports " other)
 	}
 

@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 lint=$(hack/tool.sh golangci-lint)
 config=$PWD/.golangci.yml
-for module in . test/chart test/hpa; do
+for module in . test/chart test/hpa test/performance; do
 	[[ $module == . ]] || echo "in $module:"
 	(cd "$module" && "$lint" run --allow-serial-runners --config "$config" ./...)
 done

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 untidy=0
-for module in . hack/tools hack/tools/lint hack/tools/victoriametrics test/chart test/hpa; do
+for module in . hack/tools hack/tools/lint hack/tools/victoriametrics test/chart test/hpa test/performance; do
 	if ! (cd "$module" && go mod tidy -diff); then
 		echo "$module/go.mod is not tidy: run make update" >&2
 		untidy=1

@@ -23,7 +23,7 @@ while read -r dir name; do
 		complain "$dir: \"$name\" is a drawer, not a subject: name the thing that the package is about"
 		;;
 	esac
-done <<<"$(go list -e -f '{{.Dir}} {{.Name}}' ./...)"
+done <<<"$(go list -e -f '{{.Dir}} {{.Name}}' ./... && go list -C test/performance -e -f '{{.Dir}} {{.Name}}' ./...)"
 
 while read -r file; do
 	lines=$(wc -l <"$file")

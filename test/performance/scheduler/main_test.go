@@ -14,6 +14,8 @@ import (
 // A small cluster is no measurement. It shows that both schedulers bind every pod of
 // both workloads, and that the results say it.
 func TestTheCommandMeasuresBothSchedulers(t *testing.T) {
+	// The programs and the manifests are those of the module above.
+	t.Chdir("../../..")
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"--nodes=40", "--accelerator-nodes=20", "--pods=120", "--pairs=2", "--out=" + file}, &stdout, &stderr)
