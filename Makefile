@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update docs demo playground-empty bench bench-packing bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render release clean
+.PHONY: help build test lint verify update docs demo playground-empty bench bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render release clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -68,8 +68,7 @@ SAMPLE ?=
 
 # Settings of the benchmarks. DATA is a folder with the published data; nothing of it
 # is part of this project.
-#   DATA   where the data lie; bench-packing wants the folder of the openb trace
-#   LIST   another list of pods of the same format
+#   DATA   where the data lie
 #   SWEEP  another sweep of measurements for bench-serving
 #   RUN    folder of another recorded run for bench-simulation
 #   LINK   GB/s that nccl-tests measures between the devices of RUN  (as published)
@@ -80,7 +79,6 @@ SAMPLE ?=
 #   RUNS   file in which bench-autoscaling notes its runs, to go on after an interruption
 #   RIVALS such a file of another commit, of which bench-autoscaling takes over the runs of the rivals
 DATA ?=
-LIST ?=
 SWEEP ?=
 RUN ?=
 PAIRS ?=
@@ -127,10 +125,6 @@ playground-empty: build ## run a cluster with nothing installed, to try things b
 bench: ## measure the pure packages and the scheduler plugin
 	@hack/check-prerequisites.sh
 	go test -run '^$$' -bench . -benchmem ./pkg/capacity/... ./pkg/decision/... ./pkg/simulation/... ./pkg/workload/... ./plugins/...
-
-bench-packing: ## replay the published study of packing (DATA LIST); writes bench-packing.json
-	@hack/check-prerequisites.sh
-	@$(call benchmark,packing) $(call setting,DATA,data) $(call setting,LIST,list)
 
 bench-churn: ## replicas that come and go, under several schedulers; writes bench-churn.json
 	@hack/check-prerequisites.sh

@@ -38,7 +38,7 @@ func (f *formula) worth(n *Node) float64 {
 		}
 		slots += each * float64(f.slots(k, n))
 	}
-	return slots - WasteWeight*f.waste(n) + ScarceWeight*f.scarcity(n.pool(0).Device)*float64(max(n.Free.Devices, 0))
+	return slots - wasteWeight*f.waste(n) + scarceWeight*f.scarcity(n.pool(0).Device)*float64(max(n.Free.Devices, 0))
 }
 
 // share is the part of the class of all that is expected.
@@ -77,7 +77,7 @@ func (f *formula) waste(n *Node) float64 {
 			weights[t] = k.weight
 		}
 	}
-	drawn := Draw(weights)
+	drawn := draw(weights)
 	if drawn == nil {
 		return float64(max(n.Free.Devices, 0))
 	}
@@ -92,7 +92,7 @@ func (f *formula) waste(n *Node) float64 {
 		}
 		left += devices
 	}
-	return float64(left) / Drawings
+	return float64(left) / orders
 }
 
 // scarcity is the sum of the squares of rho over the sets that a kind is in.

@@ -115,7 +115,7 @@ func (k *kind) findLevels(classes []class) {
 		k.unit, k.levels = 1, 1
 		return
 	}
-	top := min(max(k.milliCPU, 0), capacity.Times(most, int64(max(Offered, k.devices))))
+	top := min(max(k.milliCPU, 0), capacity.Times(most, int64(max(offered, k.devices))))
 	if top/unit >= max(1, min(exactLevels, maxStates/int64(k.rows()))) {
 		levels := max(1, min(coarseLevels, maxStates/int64(k.rows())))
 		unit = top/levels + 1
@@ -162,7 +162,7 @@ func (k *kind) offer(classes []class) {
 			kinds++
 		}
 	}
-	drawn, drawings := Draw(weights), Drawings
+	drawn, drawings := draw(weights), orders
 	if kinds <= 1 {
 		// All orders of arrival are the same.
 		drawings = 1
@@ -172,7 +172,7 @@ func (k *kind) offer(classes []class) {
 		for i := range left {
 			left[i] = int16(i / k.levels)
 		}
-		for place := Offered - 1; place >= 0 && drawn != nil; place-- {
+		for place := offered - 1; place >= 0 && drawn != nil; place-- {
 			c := &classes[drawn[d][place]]
 			level, ok := k.needs(drawn[d][place], c)
 			for free := k.devices; ok && free >= c.devices; free-- {
@@ -180,7 +180,7 @@ func (k *kind) offer(classes []class) {
 			}
 		}
 		for i, l := range left {
-			k.wasted[i] += int32(l) * int32(Drawings/drawings)
+			k.wasted[i] += int32(l) * int32(orders/drawings)
 		}
 	}
 }

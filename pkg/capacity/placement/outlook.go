@@ -131,20 +131,20 @@ func (k *class) on(d capacity.Device) bool {
 	return k.devices == 0 || slices.ContainsFunc(k.accepts, func(a capacity.Device) bool { return a.Covers(d) })
 }
 
-// Drawings and Offered are how many orders of arrival are looked at, and how many
+// orders and offered are how many orders of arrival are looked at, and how many
 // pods come in each.
 const (
-	Drawings = 64
-	Offered  = 20
+	orders  = 64
+	offered = 20
 )
 
-// Draw draws the orders of arrival in which the expected pods are offered to a node:
+// draw draws the orders of arrival in which the expected pods are offered to a node:
 // indexes into the weights, each as often as its weight says. It always draws the
 // same, so that states are compared on the same arrivals, and it draws in strata:
 // every place of the order sees the whole mix over the drawings, and all of them
 // together have every weight as often as it says, to within one. It returns nil when
 // no weight is above zero.
-func Draw(weights []int64) *[Drawings][Offered]int {
+func draw(weights []int64) *[orders][offered]int {
 	ends := make([]uint64, len(weights))
 	total := uint64(0)
 	for i, w := range weights {
@@ -154,16 +154,16 @@ func Draw(weights []int64) *[Drawings][Offered]int {
 	if total == 0 {
 		return nil
 	}
-	var drawn [Drawings][Offered]int
+	var drawn [orders][offered]int
 	chance := capacity.Draws(1)
-	ranks := order(&chance, Offered)
-	for place := range Offered {
-		strata := order(&chance, Drawings)
-		for d := range Drawings {
-			// The middle of one of Drawings * Offered equal parts, each taken once.
-			part := uint64(strata[d]*Offered + ranks[place])
+	ranks := order(&chance, offered)
+	for place := range offered {
+		strata := order(&chance, orders)
+		for d := range orders {
+			// The middle of one of orders * offered equal parts, each taken once.
+			part := uint64(strata[d]*offered + ranks[place])
 			hi, lo := bits.Mul64(2*part+1, total)
-			point, _ := bits.Div64(hi, lo, 2*Drawings*Offered)
+			point, _ := bits.Div64(hi, lo, 2*orders*offered)
 			drawn[d][place], _ = slices.BinarySearchFunc(ends, point, func(end, point uint64) int {
 				if end <= point {
 					return -1

@@ -110,7 +110,7 @@ func TestScoreFollowsTheOutlook(t *testing.T) {
 	assert.Greater(t, expect(3, 1000).Score(&five, one, 0, 0), expect(3, 1000).Score(&three, one, 0, 0), "the hole of three is worth keeping")
 	assert.Greater(t, expect(5, 1000).Score(&three, one, 0, 0), expect(5, 1000).Score(&five, one, 0, 0), "the hole of five is worth keeping")
 	assert.Greater(t, expect(5, 64_000).Loss(&five, one), expect(5, 64_000).Loss(&starved, one), "a hole without CPU is worth little to those who need CPU")
-	assert.Zero(t, NewTable(Outlook{}, c).Loss(&other, gpus(1, "A100").Shape)+WasteWeight*Unit, "what nobody expects to use is wasted until it is used")
+	assert.Zero(t, NewTable(Outlook{}, c).Loss(&other, gpus(1, "A100").Shape)+wasteWeight*Unit, "what nobody expects to use is wasted until it is used")
 }
 
 // A score is four numbers side by side, so that no tier reaches into another.
@@ -179,10 +179,10 @@ func TestTheScarcerTypeIsSparedWhenAPodAcceptsBoth(t *testing.T) {
 }
 
 func TestDrawsFollowTheWeights(t *testing.T) {
-	assert.Nil(t, Draw(nil))
-	assert.Nil(t, Draw([]int64{0, -5}))
+	assert.Nil(t, draw(nil))
+	assert.Nil(t, draw([]int64{0, -5}))
 	var counts [4]int
-	for _, arrivals := range Draw([]int64{1, 0, 2, 5}) {
+	for _, arrivals := range draw([]int64{1, 0, 2, 5}) {
 		for _, i := range arrivals {
 			counts[i]++
 		}

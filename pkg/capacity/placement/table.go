@@ -9,8 +9,8 @@ import (
 // a pod turns the state x of a node into x'; its loss is worth(x) - worth(x'), with
 //
 //	worth(x) = F * sum over classes t of (p_t / S_t) * slots_t(x)
-//	         - WasteWeight * waste(x)
-//	         + ScarceWeight * sum over sets M of rho_M^2 * free_M(x)
+//	         - wasteWeight * waste(x)
+//	         + scarceWeight * sum over sets M of rho_M^2 * free_M(x)
 //
 // in devices, where
 //   - a class t is what is expected of one shape, and p_t its part of all that is
@@ -19,9 +19,9 @@ import (
 //     cluster, at least 1. The first term is the slots lost, by how scarce they are. Where
 //     no more of them are left than replicas wait for one, each is worth neededWeight at
 //     least, however much else is expected some day;
-//   - waste(x) is the mean of the devices left free after Offered pods of the classes
+//   - waste(x) is the mean of the devices left free after 20 pods of the classes
 //     that the kind would do for were offered to the node, one after the other, each
-//     taken when it fits, over Drawings orders of arrival. It sees gaps, CPU that runs
+//     taken when it fits, over 64 orders of arrival. It sees gaps, CPU that runs
 //     out and the sizes in one number;
 //   - F is the free devices of the cluster; M is every set of kinds that some class
 //     accepts; free_M is the free devices of those kinds, and rho_M the part of the
@@ -41,8 +41,8 @@ type Table struct {
 
 // The weights of the second and third term.
 const (
-	WasteWeight  = 3
-	ScarceWeight = 0.5
+	wasteWeight  = 3
+	scarceWeight = 0.5
 )
 
 // neededWeight is more than the mates of a replica that is spread can count.

@@ -68,7 +68,7 @@ func (l *layout) weigh(c *Cluster) [][]int64 {
 			}
 		}
 		for at, wasted := range l.kinds[i].wasted {
-			worth[i][at] += int64(at/levels)*scarce[i] - int64(wasted)*(WasteWeight*Unit/Drawings)
+			worth[i][at] += int64(at/levels)*scarce[i] - int64(wasted)*(wasteWeight*Unit/orders)
 		}
 	}
 	return worth
@@ -113,7 +113,7 @@ func (l *layout) scarcity(counted []census, free int64) []int64 {
 			}
 		}
 		rho := l.sets[m].share * float64(free) / float64(max(in, 1))
-		each := fixed(ScarceWeight * rho * rho)
+		each := fixed(scarceWeight * rho * rho)
 		for i := range scarce {
 			if l.sets[m].kinds[i] {
 				scarce[i] = min(scarce[i]+each, maxPerDevice*Unit)
