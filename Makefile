@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update docs demo playground-empty bench bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render release clean
+.PHONY: help build test lint verify update docs demo playground-empty bench soak mutate image render release clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -37,9 +37,6 @@ SEED ?=
 # $(call setting,RATE,rate) is --rate='...', or nothing; any file name is safe.
 setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 
-# $(call benchmark,churn) runs one of the benchmarks, which are a module of their own.
-benchmark = go build -C test/performance -o ../../bin/bench-$(1) ./$(1) && bin/bench-$(1)
-
 # KUBERNETES=1.37: "make build" builds a second scheduler, bin/scheduler-1.37, of that
 # Kubernetes, and "make image" the scheduler's image of it.
 KUBERNETES ?=
@@ -66,21 +63,23 @@ NAMESPACE ?=
 PKG ?=
 SAMPLE ?=
 
-# Settings of the benchmarks. DATA is a folder with the published data; nothing of it
-# is part of this project.
+# WHAT is the benchmark that "make bench" runs; without one it lists them. DATA is a folder
+# with the published data; nothing of it is part of this project.
 #   DATA   where the data lie
-#   SWEEP  another sweep of measurements for bench-serving
-#   RUN    folder of another recorded run for bench-simulation
+#   SWEEP  another sweep of measurements for serving
+#   RUN    folder of another recorded run for simulation
 #   LINK   GB/s that nccl-tests measures between the devices of RUN  (as published)
-#   PAIRS  pairs of runs of bench-scheduler            (6)
-#   VARIANTS, REPLICAS, NODES  the cluster of bench-manager (1000, 10 each, 1000)
-#   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
-#   QUICK  1: bench-autoscaling in five minutes: few traces, few rivals, two seeds
-#   RUNS   file in which bench-autoscaling notes its runs, to go on after an interruption
-#   RIVALS such a file of another commit, of which bench-autoscaling takes over the runs of the rivals
+#   PAIRS  pairs of runs of scheduler                  (6)
+#   VARIANTS, REPLICAS, NODES  the cluster of manager  (1000, 10 each, 1000)
+#   SPEED  1: autoscaling replays one hour at the full rate and tells its time
+#   QUICK  1: autoscaling in five minutes: few traces, few rivals, two seeds
+#   RUNS   file in which autoscaling notes its runs, to go on after an interruption
+#   RIVALS such a file of another commit, of which autoscaling takes over the runs of the rivals
+WHAT ?=
 DATA ?=
 SWEEP ?=
 RUN ?=
+LINK ?=
 PAIRS ?=
 VARIANTS ?=
 REPLICAS ?=
@@ -122,36 +121,13 @@ demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STA
 playground-empty: build ## run a cluster with nothing installed, to try things by hand (STARTUP LOGS)
 	@exec bin/playground empty $(call setting,STARTUP,startup) $(call setting,LOGS,logs)
 
-bench: ## measure the pure packages and the scheduler plugin
+bench: $(if $(filter manager scheduler,$(WHAT)),build) ## measure WHAT and write bench-WHAT.json; alone it lists what can be measured, with its settings
 	@hack/check-prerequisites.sh
-	go test -run '^$$' -bench . -benchmem ./pkg/capacity/... ./pkg/decision/... ./pkg/simulation/... ./pkg/workload/... ./plugins/...
-
-bench-churn: ## replicas that come and go, under several schedulers; writes bench-churn.json
-	@hack/check-prerequisites.sh
-	@$(call benchmark,churn)
-
-bench-scheduler: build ## our scheduler against the stock one on 5,000 fake nodes (PAIRS); writes bench-scheduler.json
-	@$(call benchmark,scheduler) $(call setting,PAIRS,pairs)
-
-bench-manager: build ## the whole manager on a cluster of many objects (VARIANTS REPLICAS NODES); writes bench-manager.json
-	@$(call benchmark,manager) $(call setting,VARIANTS,variants) $(call setting,REPLICAS,replicas) $(call setting,NODES,nodes)
-
-bench-serving: ## the latency model of a replica against a real sweep (DATA SWEEP); writes bench-serving.json
-	@hack/check-prerequisites.sh
-	@$(call benchmark,serving) $(call setting,DATA,data) $(call setting,SWEEP,sweep)
-
-bench-simulation: ## the simulated model server against real ones (DATA RUN LINK); writes bench-simulation.json
-	@hack/check-prerequisites.sh
-	@$(call benchmark,simulation) $(call setting,DATA,data) $(call setting,RUN,run) $(call setting,LINK,link)
-
-bench-allocation: ## what to buy under shared limits against an exact solver, cbc (DATA); writes bench-allocation.json
-	@hack/check-prerequisites.sh
-	@$(call benchmark,allocation) $(call setting,DATA,data)
-
-bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED RUNS RIVALS); writes bench-autoscaling.json and .html
-	@hack/check-prerequisites.sh
-	@$(call benchmark,autoscaling) $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
-		--commit "$$(git describe --always --dirty 2>/dev/null)"
+	@go build -C test/performance -o ../../bin/bench .
+	@bin/bench $(WHAT) $(call setting,DATA,data) $(call setting,SWEEP,sweep) $(call setting,RUN,run) $(call setting,LINK,link) \
+		$(call setting,PAIRS,pairs) $(call setting,VARIANTS,variants) $(call setting,REPLICAS,replicas) $(call setting,NODES,nodes) \
+		$(call setting,SPEED,speed) $(call setting,QUICK,quick) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
+		$(if $(filter autoscaling,$(WHAT)),--commit "$$(git describe --always --dirty 2>/dev/null)")
 
 soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json
 	@go run ./test/soak $(call setting,DURATION,duration) $(call setting,SEED,seed) $(call setting,LOGS,logs)

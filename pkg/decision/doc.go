@@ -20,7 +20,7 @@
 // What operators set stands in Policy, and how arrivals are forecast in package forecast. The
 // rest is here; a test holds the list complete.
 // The source is P where a published autoscaler or Kubernetes has that number, M where it
-// was measured (make bench-autoscaling, the demo in virtual time), C where it is chosen and
+// was measured (make bench WHAT=autoscaling, the demo in virtual time), C where it is chosen and
 // little depends on it.
 //
 //	precision             share     C  that of numbers which are looked for, and up to which two sums of rates are the same: any small one

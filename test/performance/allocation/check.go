@@ -1,10 +1,6 @@
-package main
+package allocation
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-)
+import "llmd.ai/workload-variant-autoscaler/test/performance/harness"
 
 // What the answers are to reach.
 const (
@@ -14,8 +10,6 @@ const (
 	// priority's demand at the price of the last band.
 	same, sameShare = 0.001, 0.005
 )
-
-var errMissed = errors.New("the answers are not what they are to reach")
 
 // firstDifference is the first priority at which the levels are not the same.
 func firstDifference(a, b []float64) (at int, differs bool) {
@@ -27,21 +21,13 @@ func firstDifference(a, b []float64) (at int, differs bool) {
 	return 0, false
 }
 
-func verify(s summary) (text string, good bool) {
-	var b strings.Builder
-	good = true
-	say := func(holds bool, format string, args ...any) {
-		verdict := "ok"
-		if !holds {
-			good, verdict = false, "MISSED"
-		}
-		fmt.Fprintf(&b, "  %-70s %s\n", fmt.Sprintf(format, args...), verdict)
-	}
-	fmt.Fprintf(&b, "\n%d instances solved exactly, %d of them served alike:\n", s.Compared, s.Equal)
-	say(s.MeanGapPct <= mostMeanGapPct, "gap in cost %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanGapPct, mostMeanGapPct, s.MaxGapPct)
-	say(s.MeanObjectiveGapPct <= mostMeanGapPct, "gap in what differs first %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanObjectiveGapPct, mostMeanGapPct, s.MaxObjectiveGapPct)
-	say(s.Worse == 0, "%d with more unserved demand, by priority", s.Worse)
-	say(s.MaxMsAt200 <= mostMsAt200, "%.1f ms with up to 200 variants (at most %d)", s.MaxMsAt200, mostMsAt200)
-	fmt.Fprintf(&b, "%d where the exact solver was stopped: it had less unserved all the same in %d, and more in %d\n", s.Stopped, s.WorseThanStopped, s.BetterThanStopped)
-	return b.String(), good
+func verify(s summary) *harness.Verdict {
+	v := &harness.Verdict{}
+	v.Printf("\n%d instances solved exactly, %d of them served alike:", s.Compared, s.Equal)
+	v.Ask(s.MeanGapPct <= mostMeanGapPct, "gap in cost %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanGapPct, mostMeanGapPct, s.MaxGapPct)
+	v.Ask(s.MeanObjectiveGapPct <= mostMeanGapPct, "gap in what differs first %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanObjectiveGapPct, mostMeanGapPct, s.MaxObjectiveGapPct)
+	v.Ask(s.Worse == 0, "%d with more unserved demand, by priority", s.Worse)
+	v.Ask(s.MaxMsAt200 <= mostMsAt200, "%.1f ms with up to 200 variants (at most %d)", s.MaxMsAt200, mostMsAt200)
+	v.Printf("%d where the exact solver was stopped: it had less unserved all the same in %d, and more in %d", s.Stopped, s.WorseThanStopped, s.BetterThanStopped)
+	return v
 }

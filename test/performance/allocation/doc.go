@@ -1,7 +1,7 @@
-// Command allocation compares what pkg/capacity/allocation buys for many models under
+// Package allocation compares what pkg/capacity/allocation buys for many models under
 // shared limits with an exact solver's answer to the same question:
 //
-//	go run ./test/performance/allocation --data DIR [--limit 60s] [--seeds 3] [--out bench-allocation.json]
+//	make bench WHAT=allocation DATA=DIR
 //
 // DIR holds inferno_sample, published instances of an optimiser: its accelerators,
 // models, service classes and loads, as they are and with more load. The rate of each
@@ -18,4 +18,4 @@
 // counts for speed only; who left less unserved there is told, not judged.
 //
 // Read Instance first, then program, then judge.
-package main
+package allocation

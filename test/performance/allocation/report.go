@@ -1,8 +1,7 @@
-package main
+package allocation
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 )
@@ -95,7 +94,7 @@ func summarise(results []result) summary {
 	return s
 }
 
-func writeTable(out io.Writer, results []result) error {
+func table(results []result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-24s %6s %8s %12s %12s %12s %12s %8s %9s %10s\n", "instance", "models", "variants", "unserved", "exact", "cost", "exact", "gap", "ours", "exact")
 	for _, r := range results {
@@ -112,6 +111,5 @@ func writeTable(out io.Writer, results []result) error {
 		fmt.Fprintf(&b, "%-24s %6d %8d %12.2f %12.2f %12.2f %12.2f %6.2f %% %6.1f ms %7.0f ms%s\n",
 			r.Instance, r.Models, r.Variants, r.UnservedOurs, r.UnservedExact, r.CostOurs, r.CostExact, r.GapPct, r.OursMs, r.ExactMs, note)
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }

@@ -1,4 +1,4 @@
-// Command autoscaling replays real traces through scaling policies and judges ours, at its
+// Package autoscaling replays real traces through scaling policies and judges ours, at its
 // defaults, against all others at their best: each other policy is tried with many settings
 // on every trace, and what ours costs is divided by what the front of all of them costs at
 // the same attainment.
@@ -15,4 +15,4 @@
 //
 // Read the trials in trial.go first, then claim.go and documented.go, and package sweep of "kubectl wva
 // replay", which makes the runs.
-package main
+package autoscaling

@@ -1,9 +1,11 @@
-package main
+package churn
 
 import (
 	"fmt"
 	"math"
 	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // check compares a mean with the study's figure.
@@ -49,16 +51,12 @@ func (c *check) holds(s summary) bool {
 	return got <= c.figure
 }
 
-// verify says of each check whether it holds, and whether all do.
-func verify(all map[cell]summary) (text string, good bool) {
-	var b strings.Builder
-	good = true
-	b.WriteString("\nAgainst the study:\n")
+// verify says of each check whether it holds.
+func verify(all map[cell]summary) *harness.Verdict {
+	v := &harness.Verdict{}
+	v.Printf("\nAgainst the study:")
 	for _, c := range checks() {
-		s, verdict := all[c.cell], "ok"
-		if !c.holds(s) {
-			good, verdict = false, "MISSED"
-		}
+		s := all[c.cell]
 		what, got := "pending", s.pending
 		if c.thoughFree {
 			what, got = "though free", s.though
@@ -67,10 +65,9 @@ func verify(all map[cell]summary) (text string, good bool) {
 		if c.same {
 			want = fmt.Sprintf("within 20 %% of %.2f", c.figure)
 		}
-		fmt.Fprintf(&b, "  %-8s %2d %%  %-13s %-7s  %-11s  %5.2f  %-18s  %s\n",
-			c.generator, c.loadPct, c.policy, chosen(c.victims), what, got, want, verdict)
+		v.Ask(c.holds(s), "%-8s %2d %%  %-13s %-7s  %-11s  %5.2f  %-18s", c.generator, c.loadPct, c.policy, chosen(c.victims), what, got, want)
 	}
-	return b.String(), good
+	return v
 }
 
 // chosen says who chose the victims.

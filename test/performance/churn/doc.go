@@ -1,8 +1,6 @@
-// Program churn measures what placement and the choice of victims do for replicas
+// Package churn measures what placement and the choice of victims do for replicas
 // that come and go: two generators of churn, four policies, each with victims drawn
 // at random and with victims chosen by the capacity model.
-//
-//	go run ./test/performance/churn [--seeds n] [--out bench-churn.json]
 //
 // Every step of a run sets the variants' targets, removes the replicas that are too
 // many, and places the missing ones in random order; what finds no room is tried
@@ -41,4 +39,4 @@
 // Read scenario and wave for the generators, run for the game, policy and chooser for
 // who decides, ours for what is measured. Nothing here draws chance from anywhere but
 // the seed, and no policy sees a target before its step.
-package main
+package churn

@@ -1,4 +1,4 @@
-package main
+package churn
 
 import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"

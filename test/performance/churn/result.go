@@ -1,11 +1,6 @@
-package main
+package churn
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"math"
-)
+import "math"
 
 // row is the result of one run.
 type row struct {
@@ -19,22 +14,6 @@ type row struct {
 	// BesidePct is of the second and third replicas of variants that want no more, where
 	// another node has room, those that go beside one of their own; of ours alone.
 	BesidePct float64 `json:"besidePct"`
-}
-
-// encode is the rows as JSON, one of them a line.
-func encode(rows []row) ([]byte, error) {
-	var b bytes.Buffer
-	for i, r := range rows {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return nil, fmt.Errorf("encode the result of %s at %d %%: %w", r.Generator, r.LoadPct, err)
-		}
-		if i > 0 {
-			b.WriteString(",\n")
-		}
-		b.Write(line)
-	}
-	return fmt.Appendf(nil, "[\n%s\n]\n", b.Bytes()), nil
 }
 
 // round keeps four digits after the point: more would be noise.

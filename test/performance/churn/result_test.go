@@ -1,7 +1,8 @@
-package main
+package churn
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // short are the scenarios with few steps and one load.
@@ -23,7 +26,7 @@ func short() []scenario {
 func TestTheSameSeedsGiveTheSameBytes(t *testing.T) {
 	played := 0
 	once := func(workers int) []byte {
-		encoded, err := encode(play(schedule(short(), 2), workers, func(*game) { played++ }))
+		encoded, err := json.Marshal(play(schedule(short(), 2), workers, func(*game) { played++ }))
 		require.NoError(t, err)
 		return encoded
 	}
@@ -122,14 +125,14 @@ func TestChecks(t *testing.T) {
 		}
 		all[c.cell] = s
 	}
-	text, good := verify(all)
-	assert.True(t, good)
-	assert.Equal(t, len(checks()), strings.Count(text, "ok"))
+	verdict := verify(all)
+	require.NoError(t, verdict.Err())
+	assert.Equal(t, len(checks()), strings.Count(verdict.String(), "ok"))
 	c := checks()[len(checks())-1].cell
 	all[c] = summary{pending: 1}
-	text, good = verify(all)
-	assert.False(t, good)
-	assert.Equal(t, 1, strings.Count(text, "MISSED"))
+	verdict = verify(all)
+	require.ErrorIs(t, verdict.Err(), harness.ErrMissed)
+	assert.Equal(t, 1, strings.Count(verdict.String(), "MISSED"))
 }
 
 func TestFewerSeedsAreNotCompared(t *testing.T) {
@@ -139,6 +142,7 @@ func TestFewerSeedsAreNotCompared(t *testing.T) {
 }
 
 func TestResultsThatCannotBeWrittenAreSaidBeforeTheWork(t *testing.T) {
-	_, err := bench(1, filepath.Join(t.TempDir(), "missing", "out.json"))
+	file := filepath.Join(t.TempDir(), "missing", "out.json")
+	err := Run(t.Context(), &harness.Call{Args: []string{"--out", file}, Out: io.Discard, Log: io.Discard})
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -1,4 +1,4 @@
-package main
+package churn
 
 import (
 	"math/rand/v2"

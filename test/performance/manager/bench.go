@@ -1,10 +1,9 @@
-package main
+package manager
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -38,7 +37,7 @@ const (
 // bench is one measurement.
 type bench struct {
 	options
-	progress io.Writer
+	say      func(format string, values ...any)
 	began    time.Time
 	cluster  *localcluster.Cluster
 	api      client.Client
@@ -50,13 +49,9 @@ type bench struct {
 	metrics string
 }
 
-func (b *bench) say(format string, values ...any) {
-	_, _ = fmt.Fprintf(b.progress, "%6s  %s\n", time.Since(b.began).Round(time.Second), fmt.Sprintf(format, values...))
-}
-
 // measure is the whole bench. With an error the results are those of the parts before it.
-func measure(ctx context.Context, o options, progress io.Writer) (*results, error) {
-	b := &bench{options: o, progress: progress, began: time.Now(), exporter: newExporter(o)}
+func measure(ctx context.Context, o options, say func(format string, values ...any)) (*results, error) {
+	b := &bench{options: o, say: say, began: time.Now(), exporter: newExporter(o)}
 	r := &results{
 		Started: b.began, Processors: runtime.NumCPU(), Variants: o.variants, Nodes: o.nodes, Pods: o.variants * o.replicas,
 		Interval: o.interval.String(), ScrapeInterval: o.scrape.String(),

@@ -1,30 +1,25 @@
-package main
+package manager
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 const (
 	home      = "workload-variant-autoscaler-system"
 	account   = "workload-variant-autoscaler-controller-manager"
 	scheduler = "variant-scheduler"
-	// writers is how many requests are on their way at once.
-	writers = 32
 )
 
 // variant is one of the many; its number says all of it.
@@ -62,30 +57,20 @@ func startCluster(ctx context.Context, o options) (*localcluster.Cluster, error)
 
 // fill writes the nodes, the workloads and the objects.
 func (b *bench) fill(ctx context.Context) error {
-	config := b.cluster.Config()
-	config.ContentType = runtime.ContentTypeProtobuf
-	typed, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	var err error
+	if b.typed, b.api, err = harness.Clients(b.cluster); err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	if b.api, err = client.New(b.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	b.typed = typed
 	for i := range b.namespaces {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("team-%03d", i)}}
-		if _, err := typed.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		if _, err := b.typed.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
-	if err := each(ctx, b.nodes, b.createNode); err != nil {
+	if err := harness.Each(ctx, b.nodes, b.createNode); err != nil {
 		return err
 	}
-	return each(ctx, b.variants, func(ctx context.Context, i int) error { return b.createVariant(ctx, variant(i)) })
+	return harness.Each(ctx, b.variants, func(ctx context.Context, i int) error { return b.createVariant(ctx, variant(i)) })
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
@@ -94,7 +79,7 @@ func (b *bench) createNode(ctx context.Context, i int) error {
 	shape := localcluster.EightH100
 	shape.GPUs = devicesPerNode
 	node := shape.Node(nodeName(i), fmt.Sprintf("zone-%d", i%3))
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+	node.Status.Conditions = harness.Ready()
 	_, err := b.typed.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	return err
 }
@@ -175,17 +160,4 @@ func podSpec(v variant) corev1.PodSpec {
 			},
 		}},
 	}
-}
-
-// each calls the function for every number below count, several at a time.
-func each(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for i := range count {
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
 }

@@ -1,4 +1,4 @@
-// Manager measures bin/manager as a whole, not the decision alone: `make bench-manager`.
+// Package manager measures bin/manager as a whole, not the decision alone.
 //
 // etcd, the API server, bin/scheduler, bin/manager and Prometheus are real processes. What
 // a cluster of the wanted size holds (nodes, Deployments, pods, VariantAutoscalings) is
@@ -12,4 +12,4 @@
 // next round reads. Nothing is asked of the manager but its metrics page.
 //
 // Read measure in bench.go first.
-package main
+package manager

@@ -1,7 +1,6 @@
-package main
+package manager
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -55,12 +54,6 @@ const (
 	roundGoal  = 5.0
 	memoryGoal = 1 << 30
 )
-
-func (r *results) write(to io.Writer) error {
-	encoder := json.NewEncoder(to)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
-}
 
 // print says what was measured; a run that failed has not come to all of it.
 func (r *results) print(to io.Writer) {

@@ -1,4 +1,4 @@
-package main
+package manager
 
 import (
 	"io"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
@@ -72,6 +73,7 @@ func TestWhatWasNotMeasuredIsNotTold(t *testing.T) {
 
 func TestMistakesInTheArguments(t *testing.T) {
 	for _, args := range [][]string{{"--variants=3"}, {"--nodes=1"}, {"--replicas=0"}, {"--namespaces=0"}, {"--interval=1ms"}, {"more"}} {
-		assert.Equal(t, 2, run(t.Context(), args, io.Discard, io.Discard), args)
+		call := &harness.Call{Args: append(args, "--out="), Out: io.Discard, Log: io.Discard}
+		require.Error(t, Run(t.Context(), call), args)
 	}
 }

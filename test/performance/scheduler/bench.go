@@ -1,10 +1,9 @@
-package main
+package scheduler
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,12 +46,12 @@ type bench struct {
 	client  *kubernetes.Clientset
 	arms    map[string]*arm
 	owners  []types.UID
-	log     io.Writer
+	say     func(format string, values ...any)
 }
 
 // measure does all runs.
-func measure(ctx context.Context, o options, log io.Writer) (*results, error) {
-	b, closeBench, err := newBench(ctx, o, log)
+func measure(ctx context.Context, o options, say func(format string, values ...any)) (*results, error) {
+	b, closeBench, err := newBench(ctx, o, say)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func measure(ctx context.Context, o options, log io.Writer) (*results, error) {
 	return r, nil
 }
 
-func newBench(ctx context.Context, o options, log io.Writer) (*bench, func(), error) {
+func newBench(ctx context.Context, o options, say func(format string, values ...any)) (*bench, func(), error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, nil, err
@@ -103,7 +102,7 @@ func newBench(ctx context.Context, o options, log io.Writer) (*bench, func(), er
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(directory))
 	}
-	b := &bench{options: o, cluster: cluster, client: client, log: log}
+	b := &bench{options: o, cluster: cluster, client: client, say: say}
 	closeBench := func() {
 		cluster.Stop()
 		_ = os.RemoveAll(directory)
@@ -137,10 +136,6 @@ func moduleRoot() (string, error) {
 		}
 		directory = parent
 	}
-}
-
-func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 // run makes the pods while no scheduler runs, lets one of the two bind them, and

@@ -1,21 +1,20 @@
-package main
+package scheduler
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 const (
@@ -23,8 +22,6 @@ const (
 	devicesPerNode = 8
 	// variantsWithPods share the pods with devices evenly.
 	variantsWithPods = 20
-	// writers is how many requests are on their way at once.
-	writers = 32
 )
 
 // expectedSizes are further variants, of which no pod is there: what the packer
@@ -49,19 +46,17 @@ func startCluster(ctx context.Context, o options, root string) (*localcluster.Cl
 }
 
 func fill(ctx context.Context, cluster *localcluster.Cluster, o options) (*kubernetes.Clientset, error) {
-	config := cluster.Config()
-	config.ContentType = runtime.ContentTypeProtobuf
-	client, err := kubernetes.NewForConfig(config)
+	client, objects, err := harness.Clients(cluster)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
-	if err := createVariants(ctx, cluster, client); err != nil {
+	if err := createVariants(ctx, objects, client); err != nil {
 		return nil, err
 	}
-	return client, each(ctx, o.nodes, func(ctx context.Context, i int) error {
+	return client, harness.Each(ctx, o.nodes, func(ctx context.Context, i int) error {
 		shape := localcluster.CPUOnly
 		// Spread among the others, as names and zones of real nodes are.
 		if i*o.acceleratorNodes/o.nodes != (i+1)*o.acceleratorNodes/o.nodes {
@@ -70,22 +65,14 @@ func fill(ctx context.Context, cluster *localcluster.Cluster, o options) (*kuber
 		node := shape.Node(fmt.Sprintf("node-%05d", i), fmt.Sprintf("zone-%d", i%3))
 		// The alternative to taints: one process has both profiles, and so all nodes.
 		node.Spec.Taints = nil
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+		node.Status.Conditions = harness.Ready()
 		_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		return err
 	})
 }
 
 // createVariants makes the objects that say who the pods with devices belong to.
-func createVariants(ctx context.Context, cluster *localcluster.Cluster, client *kubernetes.Clientset) error {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	objects, err := ctrlclient.New(cluster.Config(), ctrlclient.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
+func createVariants(ctx context.Context, objects ctrlclient.Client, client *kubernetes.Clientset) error {
 	for i := range variantsWithPods + len(expectedSizes) {
 		size := int32(1)
 		if i >= variantsWithPods {
@@ -124,17 +111,4 @@ func replicaSet(i int, devices int32) *appsv1.ReplicaSet {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(int64(devices))},
 		},
 	}
-}
-
-// each calls the function for every number below count, several at a time.
-func each(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for i := range count {
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
 }

@@ -1,7 +1,5 @@
-// Scheduler measures what our scheduler costs beside the stock one: pods bound per
+// Package scheduler measures what our scheduler costs beside the stock one: pods bound per
 // second on the same fake cluster, for pods with and without devices.
-//
-//	go run ./test/performance/scheduler
 //
 // One of the two arms is one process of bin/scheduler with the two profiles of
 // manifests/scheduler-one-process, default-scheduler and variant-scheduler; the other
@@ -13,4 +11,4 @@
 //
 // It decides nothing and must leave nothing behind: the cluster is a child that ends
 // with it. Read measure first, then bench.run (one run) and compare (what the runs say).
-package main
+package scheduler

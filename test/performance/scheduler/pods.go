@@ -1,4 +1,4 @@
-package main
+package scheduler
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // patience is how long a run may go on without any pod being bound.
@@ -63,7 +64,7 @@ func ownersOf(ctx context.Context, client kubernetes.Interface) ([]types.UID, er
 }
 
 func (b *bench) createPods(ctx context.Context, w workload, schedulerName string, pods int) error {
-	err := each(ctx, pods, func(ctx context.Context, i int) error {
+	err := harness.Each(ctx, pods, func(ctx context.Context, i int) error {
 		_, err := b.client.CoreV1().Pods(namespace).Create(ctx, b.pod(w, schedulerName, i), metav1.CreateOptions{})
 		return err
 	})
@@ -77,7 +78,7 @@ func (b *bench) createPods(ctx context.Context, w workload, schedulerName string
 // for.
 func (b *bench) deletePods(ctx context.Context, pods int) error {
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
-	err := each(ctx, pods, func(ctx context.Context, i int) error {
+	err := harness.Each(ctx, pods, func(ctx context.Context, i int) error {
 		return b.client.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("pod-%05d", i), now)
 	})
 	if err != nil {

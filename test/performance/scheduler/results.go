@@ -1,11 +1,9 @@
-package main
+package scheduler
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"time"
 )
 
@@ -137,18 +135,6 @@ func studentT(degrees int) float64 {
 	z3 := z * z * z
 	z5, z7 := z3*z*z, z3*z3*z
 	return z + (z3+z)/(4*d) + (5*z5+16*z3+3*z)/(96*d*d) + (3*z7+19*z5+17*z3-15*z)/(384*d*d*d)
-}
-
-func (r *results) write(file *os.File) error {
-	if err := file.Truncate(0); err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	encoder := json.NewEncoder(file)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	return nil
 }
 
 func (r *results) print(out io.Writer) {

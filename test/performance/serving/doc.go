@@ -1,4 +1,4 @@
-// Command serving measures how well the latency model predicts a real server: the
+// Package serving measures how well the latency model predicts a real server: the
 // mean TTFT and the mean time per output token of constant-rate runs. A prediction
 // uses the rate of completed requests, the mean lengths and how long the run took,
 // and nothing else of a row. The batch is derived, not read.
@@ -18,4 +18,4 @@
 // here. The published forms get more than that: they start from what it makes of the points and from their
 // published constants, and are then searched for the least sum of the two errors that
 // they are judged by.
-package main
+package serving

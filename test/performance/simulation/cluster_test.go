@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"encoding/json"
@@ -194,7 +194,7 @@ func TestAFolderOfRuns(t *testing.T) {
 	data := t.TempDir()
 	madeSweep(t, data)
 	var out strings.Builder
-	require.NoError(t, run([]string{"--data", data, "--run", all, "--out", ""}, &out))
+	require.NoError(t, run(t, &out, "--data", data, "--run", all, "--out", ""))
 	for _, name := range []string{"a", "b"} {
 		assert.Regexp(t, `(?m)^`+name+` +[0-3]\.`, out.String(), "a line of the table")
 	}
@@ -302,5 +302,5 @@ func TestALinkAsItWasMeasured(t *testing.T) {
 	require.NoError(t, err)
 	assert.InEpsilon(t, 1000*129*5120*2/10e9, float64(measured.PerExchanged), 1e-9)
 	assert.InEpsilon(t, 0.44*63/10, float64(measured.PerExchanged/published.PerExchanged), 1e-9)
-	assert.ErrorContains(t, run([]string{"--data", "none", "--link", "-1"}, io.Discard), "--link -1: expected GB/s")
+	assert.ErrorContains(t, run(t, io.Discard, "--data", "none", "--link", "-1"), "--link -1: expected GB/s")
 }

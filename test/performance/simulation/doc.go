@@ -1,4 +1,4 @@
-// Command simulation judges the queueing engine of pkg/simulation against real
+// Package simulation judges the queueing engine of pkg/simulation against real
 // model servers: a sweep of constant-rate runs, point by point, and recorded runs of
 // vLLM, request by request with that server's limits.
 //
@@ -30,4 +30,4 @@
 // The sweep was taken by a client, the run inside the engine. A client is taken to
 // have a token one iteration after the engine: vLLM detokenizes and streams the
 // tokens of an iteration in another process while the next one runs.
-package main
+package simulation

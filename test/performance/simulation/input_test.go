@@ -1,6 +1,7 @@
-package main
+package simulation
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,7 @@ func TestABrokenRunSaysWhereItIs(t *testing.T) {
 	}
 	_, err := readRecord(t.TempDir())
 	assert.ErrorContains(t, err, "read the run")
-	assert.ErrorContains(t, run(nil, &strings.Builder{}), "say where the data is")
+	assert.ErrorContains(t, run(t, io.Discard), "say where the data is")
 }
 
 func TestUnknownFiguresAreNamed(t *testing.T) {

@@ -1,10 +1,10 @@
-package main
+package allocation
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // two is an instance with one variant of one device for each of two models.
@@ -110,8 +111,11 @@ func TestThePublishedLayoutIsRead(t *testing.T) {
 }
 
 func TestItSaysWhatIsMissing(t *testing.T) {
-	assert.ErrorContains(t, run(nil, &strings.Builder{}), "--data DIR")
-	assert.ErrorContains(t, run([]string{"--data", t.TempDir()}, &strings.Builder{}), "accelerator-data.json")
+	call := func(args ...string) error {
+		return Run(t.Context(), &harness.Call{Args: append([]string{"--out="}, args...), Out: io.Discard, Log: io.Discard})
+	}
+	assert.ErrorContains(t, call(), "--data FOLDER")
+	assert.ErrorContains(t, call("--data", t.TempDir()), "accelerator-data.json")
 	t.Setenv("PATH", "")
 	_, _, err := newSolver(time.Second)
 	assert.ErrorContains(t, err, "apt-get install coinor-cbc")
@@ -119,16 +123,13 @@ func TestItSaysWhatIsMissing(t *testing.T) {
 
 func TestTheVerdict(t *testing.T) {
 	good := []result{{Variants: 200, OursMs: 49, GapPct: 0.9}, {Variants: 490, OursMs: 90, GapPct: 50, Better: true}}
-	text, ok := verify(summarise(good))
-	assert.True(t, ok, text)
+	require.NoError(t, verify(summarise(good)).Err())
 	for name, r := range map[string]result{
 		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true}, "far": {ObjectiveGapPct: 4},
 	} {
-		text, ok := verify(summarise(append(good, r)))
-		assert.False(t, ok, name)
-		assert.Contains(t, text, "MISSED", name)
+		require.ErrorIs(t, verify(summarise(append(good, r))).Err(), harness.ErrMissed, name)
 	}
-	text, ok = verify(summarise(append(good, result{Worse: true, Stopped: true}, result{Better: true, Stopped: true})))
-	assert.True(t, ok, text)
-	assert.Contains(t, text, "2 where the exact solver was stopped: it had less unserved all the same in 1, and more in 1")
+	verdict := verify(summarise(append(good, result{Worse: true, Stopped: true}, result{Better: true, Stopped: true})))
+	require.NoError(t, verdict.Err())
+	assert.Contains(t, verdict.String(), "2 where the exact solver was stopped: it had less unserved all the same in 1, and more in 1")
 }

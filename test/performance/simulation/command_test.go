@@ -1,8 +1,9 @@
-package main
+package simulation
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // truth are the constants that the made data were made with.
@@ -76,12 +78,17 @@ func madeRun(t *testing.T, folder string, constants efficiency) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "requests.jsonl"), []byte(text.String()), 0o600))
 }
 
+func run(t *testing.T, out io.Writer, args ...string) error {
+	t.Helper()
+	return Run(t.Context(), &harness.Call{Args: args, Out: out, Log: io.Discard})
+}
+
 func TestTheEngineFindsItself(t *testing.T) {
 	data, target := t.TempDir(), filepath.Join(t.TempDir(), "bench.json")
 	madeSweep(t, data)
 	madeRun(t, filepath.Join(data, "made"), truth)
 	var out strings.Builder
-	require.NoError(t, run([]string{"--data", data, "--run", "made", "--out", target, "--rows"}, &out))
+	require.NoError(t, run(t, &out, "--data", data, "--run", "made", "--out", target, "--rows"))
 
 	text, err := os.ReadFile(target)
 	require.NoError(t, err)
@@ -112,7 +119,7 @@ func TestAMissedTargetIsAnErrorAfterTheFile(t *testing.T) {
 	madeRun(t, filepath.Join(data, "made"), efficiency{Overhead: 9, Arithmetic: truth.Arithmetic})
 	for _, to := range []string{target, ""} {
 		var out strings.Builder
-		require.ErrorIs(t, run([]string{"--data", data, "--run", "made", "--out", to}, &out), errMissed)
+		require.ErrorIs(t, run(t, &out, "--data", data, "--run", "made", "--out", to), harness.ErrMissed)
 		assert.Contains(t, out.String(), "made misses the target of its mean TPOT")
 		assert.NotContains(t, out.String(), "guidellm misses")
 	}

@@ -1,8 +1,9 @@
-package main
+package serving
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 	"llmd.ai/workload-variant-autoscaler/test/performance/tokenform"
 )
 
@@ -39,10 +41,15 @@ func made(t *testing.T) string {
 	return path
 }
 
+func run(t *testing.T, out io.Writer, args ...string) error {
+	t.Helper()
+	return Run(t.Context(), &harness.Call{Args: args, Out: out, Log: io.Discard})
+}
+
 func TestOurFormFindsItselfInAShortSweep(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "bench.json")
 	var out strings.Builder
-	require.NoError(t, run([]string{"--sweep", made(t), "--window", "0", "--out", target}, &out))
+	require.NoError(t, run(t, &out, "--sweep", made(t), "--window", "0", "--out", target))
 	var results []result
 	text, err := os.ReadFile(target)
 	require.NoError(t, err)
@@ -192,5 +199,5 @@ func TestABrokenSweepSaysWhereItIs(t *testing.T) {
 			assert.ErrorContains(t, err, tc.want)
 		})
 	}
-	assert.ErrorContains(t, run(nil, &strings.Builder{}), "say where the data is")
+	assert.ErrorContains(t, run(t, io.Discard), "say where the data is")
 }

@@ -1,18 +1,17 @@
-package main
+package serving
 
 import (
-	"encoding/json"
+	"context"
 	"flag"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 	"llmd.ai/workload-variant-autoscaler/test/performance/tokenform"
 )
 
@@ -42,26 +41,22 @@ var forms = []struct {
 	{"ours", fitOurs},
 }
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run(arguments []string, out io.Writer) error {
-	flags := flag.NewFlagSet("serving", flag.ContinueOnError)
+// Run is the benchmark.
+func Run(_ context.Context, call *harness.Call) error {
+	flags := call.Flags("serving")
 	data := flags.String("data", "", "folder that holds "+defaultSweep)
 	sweep := flags.String("sweep", "", "a sweep to judge instead, absolute or within the folder")
 	window := flags.Duration("window", assumedRun, "length of every run, in the place of what the rows say; 0 takes every row for a steady state")
-	target := flags.String("out", "bench-serving.json", "where the numbers go; empty for nowhere")
 	parameters := flags.Bool("parameters", false, "print the fitted parameters of our form, and its error at every row of the half that it was not fitted on")
-	if err := flags.Parse(arguments); err != nil {
+	if err := flags.Parse(); err != nil {
 		return err
 	}
-	path, err := choose(*data, *sweep)
-	if err != nil {
-		return err
+	path := harness.Within(*data, *sweep)
+	if *sweep == "" {
+		if *data == "" {
+			return harness.NoData(defaultSweep + "; or --sweep FILE")
+		}
+		path = filepath.Join(*data, defaultSweep)
 	}
 	rows, err := read(path)
 	if err != nil {
@@ -86,34 +81,8 @@ func run(arguments []string, out io.Writer) error {
 	if *parameters {
 		detail(&text, rows)
 	}
-	if _, err := io.WriteString(out, text.String()); err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	if *target == "" {
-		return nil
-	}
-	encoded, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the results: %w", err)
-	}
-	if err := os.WriteFile(*target, append(encoded, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	return nil
-}
-
-// choose finds the sweep that the flags mean.
-func choose(data, sweep string) (string, error) {
-	if sweep == "" {
-		if data == "" {
-			return "", fmt.Errorf("say where the data is: --data FOLDER (holds %s) or --sweep FILE", defaultSweep)
-		}
-		return filepath.Join(data, defaultSweep), nil
-	}
-	if _, err := os.Stat(sweep); err != nil && data != "" && !filepath.IsAbs(sweep) {
-		return filepath.Join(data, sweep), nil
-	}
-	return sweep, nil
+	call.Tell("%s", &text)
+	return flags.Save(results)
 }
 
 // judge fits the form and measures its error on the other half, and on all rows.

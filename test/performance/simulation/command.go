@@ -1,14 +1,14 @@
-package main
+package simulation
 
 import (
-	"encoding/json"
-	"errors"
-	"flag"
+	"cmp"
+	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // What is judged within the data folder when nothing else is named.
@@ -17,26 +17,19 @@ const (
 	defaultRun   = "vllm_runs/RTX4090-Llama-3.1-8B"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run(arguments []string, out io.Writer) error {
-	flags := flag.NewFlagSet("simulation", flag.ContinueOnError)
+// Run is the benchmark.
+func Run(_ context.Context, call *harness.Call) error {
+	flags := call.Flags("simulation")
 	data := flags.String("data", "", "folder that holds "+defaultSweep+" and "+defaultRun)
 	folder := flags.String("run", "", "another recorded run to judge (meta.json, requests.jsonl, and config.json for hardware that meta.json does not name), or a folder of such, absolute or within the data folder")
-	target := flags.String("out", "bench-simulation.json", "where the numbers go; empty for nowhere")
 	sheet := flags.Bool("datasheet", false, "take the arithmetic of the devices from their data sheets, not as it was measured")
 	link := flags.Float64("link", 0, "what nccl-tests' all_reduce_perf measures between the devices of the runs (busbw), in GB/s; 0 takes the published figures of their links")
 	rows := flags.Bool("rows", false, "print the error at every row of the sweep")
-	if err := flags.Parse(arguments); err != nil {
+	if err := flags.Parse(); err != nil {
 		return err
 	}
 	if *data == "" {
-		return fmt.Errorf("say where the data is: --data FOLDER (holds %s and %s)", defaultSweep, defaultRun)
+		return harness.NoData(defaultSweep + " and " + defaultRun)
 	}
 	if !(*link >= 0) {
 		return fmt.Errorf("--link %v: expected GB/s, or 0 for the published figures", *link)
@@ -46,7 +39,7 @@ func run(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	folders, err := runsIn(choose(*data, *folder))
+	folders, err := runsIn(harness.Within(*data, cmp.Or(*folder, filepath.Join(*data, defaultRun))))
 	if err != nil {
 		return err
 	}
@@ -56,46 +49,17 @@ func run(arguments []string, out io.Writer) error {
 			return err
 		}
 	}
-	results, err := compare(judge{sheet: *sheet, link: *link}, report{out}, sweep, points, recorded, *rows)
+	results, err := compare(judge{sheet: *sheet, link: *link}, report{call.Out}, sweep, points, recorded, *rows)
 	if err != nil {
 		return err
 	}
-	if err := keep(*target, results); err != nil {
+	if err := flags.Save(results); err != nil {
 		return err
 	}
 	if len(missed(results)) > 0 {
-		return errMissed
+		return harness.ErrMissed
 	}
 	return nil
-}
-
-// errMissed ends a run with an error beyond its target; which one is told already.
-var errMissed = errors.New("not every error is within its target")
-
-// keep writes the file, if there is to be one.
-func keep(target string, results []result) error {
-	if target == "" {
-		return nil
-	}
-	encoded, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the results: %w", err)
-	}
-	if err := os.WriteFile(target, append(encoded, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	return nil
-}
-
-// choose finds the recorded run that the flags mean.
-func choose(data, folder string) string {
-	if folder == "" {
-		return filepath.Join(data, defaultRun)
-	}
-	if _, err := os.Stat(folder); err != nil && !filepath.IsAbs(folder) {
-		return filepath.Join(data, folder)
-	}
-	return folder
 }
 
 // runsIn are the folders of runs in a folder, sorted, or the folder itself if it is one.

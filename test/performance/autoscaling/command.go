@@ -1,17 +1,18 @@
-package main
+package autoscaling
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // The errors that end a run that went through and showed something bad beyond its noise. That an
@@ -21,12 +22,8 @@ var (
 	errBroken = errors.New("something does not hold that must: the lines above name it")
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
+// Run is the benchmark.
+func Run(_ context.Context, call *harness.Call) error { return run(call.Args, call.Out, call.Log) }
 
 // options are the flags.
 type options struct {
@@ -43,6 +40,7 @@ type options struct {
 func run(arguments []string, out, progress io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("autoscaling", flag.ContinueOnError)
+	flags.SetOutput(progress)
 	flags.StringVar(&o.data, "data", "", "folder that holds azure2023 and servegen")
 	flags.StringVar(&o.target, "out", "bench-autoscaling.json", "where the numbers go; empty for nowhere")
 	flags.StringVar(&o.page, "html", "bench-autoscaling.html", "where the pictures go; empty for nowhere")

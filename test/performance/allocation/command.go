@@ -1,63 +1,37 @@
-package main
+package allocation
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "allocation:", err)
-		}
-		os.Exit(1)
-	}
-}
-
 type options struct {
-	data, out string
-	only      string
-	limit     time.Duration
-	seeds     uint64
+	data, only string
+	limit      time.Duration
+	seeds      uint64
 }
 
-func parseOptions(arguments []string) (*options, error) {
+// Run is the benchmark.
+func Run(ctx context.Context, call *harness.Call) error {
 	o := &options{}
-	flags := flag.NewFlagSet("allocation", flag.ContinueOnError)
+	flags := call.Flags("allocation")
 	flags.StringVar(&o.data, "data", "", "folder that holds inferno_sample")
-	flags.StringVar(&o.out, "out", "bench-allocation.json", "where the numbers go; empty for nowhere")
 	flags.StringVar(&o.only, "only", "", "only the instances whose names contain this")
 	flags.DurationVar(&o.limit, "limit", time.Minute, "time limit of the exact solver for one instance")
 	flags.Uint64Var(&o.seeds, "seeds", 3, "random instances of each kind")
-	if err := flags.Parse(arguments); err != nil {
-		return nil, err
-	}
-	switch {
-	case flags.NArg() > 0:
-		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.data == "":
-		return nil, errors.New("no data: name the folder that holds inferno_sample, --data DIR")
-	}
-	return o, nil
-}
-
-func run(arguments []string, out io.Writer) error {
-	o, err := parseOptions(arguments)
-	if err != nil {
+	if err := flags.Parse(); err != nil {
 		return err
+	}
+	if o.data == "" {
+		return harness.NoData("inferno_sample")
 	}
 	list, err := instances(o)
 	if err != nil {
@@ -68,28 +42,27 @@ func run(arguments []string, out io.Writer) error {
 		return err
 	}
 	defer done()
+	told := call.Counter(len(list))
 	var results []result
 	for _, in := range list {
-		r, err := s.compare(context.Background(), in)
+		r, err := s.compare(ctx, in)
 		if err != nil {
 			return err
 		}
 		results = append(results, r)
+		told(in.Name)
 	}
-	if err := writeTable(out, results); err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	if err := save(o.out, results); err != nil {
+	all := summarise(results)
+	err = flags.Save(struct {
+		Instances []result `json:"instances"`
+		Summary   summary  `json:"summary"`
+	}{results, all})
+	if err != nil {
 		return err
 	}
-	text, good := verify(summarise(results))
-	if _, err := io.WriteString(out, text); err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	if !good {
-		return errMissed
-	}
-	return nil
+	verdict := verify(all)
+	call.Tell("%s%s", table(results), verdict)
+	return verdict.Err()
 }
 
 // instances are the published ones, as they are and with more load, and random ones.
@@ -150,9 +123,9 @@ func (s *solver) compare(ctx context.Context, in Instance) (result, error) {
 func ours(in Instance) (replicas [][]int, took float64) {
 	var times []float64
 	for range 5 {
-		began := processorTime()
+		began := harness.ProcessorTime()
 		answer := allocation.Share(in.Models, in.Rows)
-		times = append(times, processorTime()-began)
+		times = append(times, 1000*(harness.ProcessorTime()-began).Seconds())
 		replicas = nil
 		for _, v := range answer {
 			replicas = append(replicas, v.Replicas)
@@ -160,32 +133,6 @@ func ours(in Instance) (replicas [][]int, took float64) {
 	}
 	slices.Sort(times)
 	return replicas, times[len(times)/2]
-}
-
-// processorTime is what this process has used, in milliseconds.
-func processorTime() float64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return 1000*float64(usage.Utime.Sec+usage.Stime.Sec) + float64(usage.Utime.Usec+usage.Stime.Usec)/1000
-}
-
-func save(path string, results []result) error {
-	if path == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(struct {
-		Instances []result `json:"instances"`
-		Summary   summary  `json:"summary"`
-	}{results, summarise(results)}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the results: %w", err)
-	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	return nil
 }
 
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }

@@ -1,14 +1,17 @@
-package main
+package scheduler
 
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 )
 
 // A small cluster is no measurement. It shows that both schedulers bind every pod of
@@ -18,8 +21,8 @@ func TestTheCommandMeasuresBothSchedulers(t *testing.T) {
 	t.Chdir("../../..")
 	file := filepath.Join(t.TempDir(), "bench.json")
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"--nodes=40", "--accelerator-nodes=20", "--pods=120", "--pairs=2", "--out=" + file}, &stdout, &stderr)
-	require.Zero(t, code, stderr.String())
+	args := []string{"--nodes=40", "--accelerator-nodes=20", "--pods=120", "--pairs=2", "--out=" + file}
+	require.NoError(t, Run(t.Context(), &harness.Call{Args: args, Out: &stdout, Log: &stderr}))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var got results
@@ -54,9 +57,7 @@ func TestMistakesOnTheCommandLineAreTold(t *testing.T) {
 		"--only=two GPUs":       `not "two GPUs"`,
 		"fast":                  `what is "fast"?`,
 	} {
-		var stderr bytes.Buffer
-		_, err := parse([]string{args}, &stderr)
-		require.Error(t, err, args)
-		assert.Contains(t, stderr.String(), want, args)
+		call := &harness.Call{Args: []string{"--out=", args}, Out: io.Discard, Log: io.Discard}
+		assert.ErrorContains(t, Run(t.Context(), call), want, args)
 	}
 }
