@@ -1,59 +1,44 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
-	"time"
+	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// Bound is the clairvoyant lower bound: what the least costly schedule of whole
-// replicas costs that knows all arrivals before. It bounds the cost of every schedule
+// Bound is the least that a load can cost: in each minute, the least price of its mean rate
+// when there may be parts of replicas. For each model it is the linear program
 //
-//   - that serves, in every minute, the minute's mean rate within the SLO, as the
-//     capacity model has it (Scenario.serves), with at least one replica of each model;
-//   - whose replicas keep the bounds of their variants and fit on the cluster, as
-//     package placement has it, all that serve at the same time together;
-//   - that pays for a replica from the beginning of its start-up. What serves in the
-//     first minute is there from the start and pays for no start-up.
+//	minimise sum price*x  with  sum serves*x >= rate,  0 <= x <= most
 //
-// It is generous where that keeps it a lower bound: nodes do not fail, a replica that
-// starts, or drains, takes no room from others, drains for nothing, and starts in the mean
-// time. A minute that no replicas that fit can serve is no reason to give up: what counts
-// then is the vector that serves the most.
+// where serves is the largest rate at which the mean latencies of one replica keep the SLO,
+// by the capacity model, and most is what the variant's maxReplicas allows and the nodes hold
+// of it alone. Where all of these do not serve the rate, all are paid.
 //
-// It bounds nobody who breaks the promise in some minutes: such a policy may cost less, and
-// what it attains in all may be as much as that of the bound's schedule when it is played.
-// BoundFront bounds what that costs.
-//
-// Where the numbers of replicas are small enough to look at all of them (searchable),
-// Replicas is an optimal schedule and Cost what it costs. Else Replicas is a good one,
-// Cost a relaxation that no schedule goes below, and Gap what lies between them: below
-// one per cent for one model of hundreds of replicas, but tens where several models
-// contend for the same nodes for much of a day.
+// Nobody pays less who keeps the SLO for every request, whatever he knows of the future. Many
+// things make it cost more, and none of them counts here: that latencies scatter; that
+// replicas are whole, take time to start, and take room from each other; the variants'
+// minReplicas; nodes that fail. Who misses the SLO for some requests may pay less.
 type Bound struct {
-	// Replicas are those that serve: Replicas[minute][model][variant]. They are kept
-	// through gaps where that costs less than to start again.
-	Replicas [][][]int
-	// Cost is the lower bound.
 	Cost float64
-	// Gap is what Replicas cost above Cost; 0 where they are proven to be optimal.
-	Gap float64
-	// ReplicaHours and GPUHours are those of Replicas, start-ups included.
-	ReplicaHours, GPUHours float64
-	// Overloaded counts the minutes of all models in which no replicas that fit serve
-	// the mean rate.
+	// Overloaded counts the minutes of all models whose rate no replicas within the bounds
+	// serve.
 	Overloaded int
 
-	// pays is what Replicas cost per hour: pays[minute][model].
+	// pays is the least price per hour: pays[minute][model].
 	pays [][]float64
 	load Load
-	// serves is what one replica serves: serves[model][minute][variant].
+	// serves is what one replica serves within the SLO for the promised share of the requests:
+	// serves[model][minute][variant].
 	serves [][][]capacity.Rate
 }
 
-// Bound finds the lower bound for a load and a start-up time.
-func (s *Scenario) Bound(load Load, startup time.Duration) (Bound, error) {
+// Bound finds the lower bound for a load, whose first part does not count where the
+// scenario says so.
+func (s *Scenario) Bound(load Load) (Bound, error) {
 	if len(load) != len(s.Models) || len(load) == 0 {
 		return Bound{}, fmt.Errorf("the load is of %d models; expected that of all %d of the scenario", len(load), len(s.Models))
 	}
@@ -62,27 +47,25 @@ func (s *Scenario) Bound(load Load, startup time.Duration) (Bound, error) {
 			return Bound{}, fmt.Errorf("the load of model %s has %d minutes; expected as many as that of the others and at least one", s.Models[m].ID, len(load[m]))
 		}
 	}
-	return s.bound(load, s.rates(load), startup)
+	return s.bound(load, s.Rates(load))
 }
 
-// bound is the same with what one replica serves in each minute.
-func (s *Scenario) bound(load Load, serves [][][]capacity.Rate, startup time.Duration) (Bound, error) {
-	b := Bound{load: load, serves: serves}
-	c, err := s.course(load, b.serves, startup)
-	if err != nil {
-		return Bound{}, err
-	}
-	plan := c.solve()
-	b.Replicas = c.byModel(plan.replicas)
-	paid := b.account(s, startup)
-	b.Cost, b.Gap = paid, 0
-	if !plan.optimal {
-		b.Cost = min(plan.least, paid)
-		b.Gap = paid - b.Cost
-	}
-	for t := range b.Replicas {
-		for m := range b.Replicas[t] {
-			if b.Short(t, m, b.Replicas[t][m]) {
+// bound is the same with what one replica serves in each minute (Rates).
+func (s *Scenario) bound(load Load, serves [][][]capacity.Rate) (Bound, error) {
+	b, means := Bound{load: load, serves: serves, pays: make([][]float64, len(load[0]))}, s.meanRates(load)
+	for m := range s.Models {
+		most, err := s.allowed(m)
+		if err != nil {
+			return Bound{}, err
+		}
+		for t, at := range load[m] {
+			price, enough := leastPrice(s.Models[m].Variants, most, means[m][t], float64(at.Rate))
+			b.pays[t] = append(b.pays[t], price)
+			if t < int(s.Learning/minute) {
+				continue
+			}
+			b.Cost += price * at.Length.Hours()
+			if !enough {
 				b.Overloaded++
 			}
 		}
@@ -90,37 +73,45 @@ func (s *Scenario) bound(load Load, serves [][][]capacity.Rate, startup time.Dur
 	return b, nil
 }
 
-// boundAfterLearning is the bound whose schedule is for the whole load, while what it
-// costs is the least for the part of it that counts.
-func (s *Scenario) boundAfterLearning(load Load, serves [][][]capacity.Rate, startup time.Duration) (Bound, error) {
-	whole, err := s.bound(load, serves, startup)
-	if err != nil || s.Learning == 0 {
-		return whole, err
+// leastPrice is the least price per hour of parts of replicas that serve a rate: those of
+// the variant that costs least for what it serves, then those of the next. False where all
+// of them do not serve it.
+func leastPrice(variants []Variant, most []int, serves []capacity.Rate, rate float64) (price float64, all bool) {
+	order := make([]int, 0, len(variants))
+	for v := range variants {
+		if serves[v] > 0 {
+			order = append(order, v)
+		}
 	}
-	counted := make([][][]capacity.Rate, len(serves))
-	for m := range serves {
-		counted[m] = serves[m][s.Learning/minute:]
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(float64(variants[a].Cost)*float64(serves[b]), float64(variants[b].Cost)*float64(serves[a]))
+	})
+	left := rate
+	for _, v := range order {
+		x := min(left/float64(serves[v]), float64(most[v]))
+		price += x * float64(variants[v].Cost)
+		left -= x * float64(serves[v])
 	}
-	part, err := s.bound(load.from(s.Learning), counted, startup)
-	if err != nil {
-		return Bound{}, err
-	}
-	whole.Cost, whole.Gap = part.Cost, part.Gap
-	whole.ReplicaHours, whole.GPUHours, whole.Overloaded = part.ReplicaHours, part.GPUHours, part.Overloaded
-	return whole, nil
+	return price, left <= rate*fine
 }
 
-// Initial are the replicas of the first minute.
-func (b Bound) Initial() [][]int { return b.Replicas[0] }
-
-// CostAt is a model's part of Cost in a minute, per hour: what its Replicas cost, with
-// those that start then, less the same share of all that is Gap.
-func (b Bound) CostAt(minute, model int) float64 {
-	if b.Gap == 0 {
-		return b.pays[minute][model]
+// allowed is how many replicas of each variant of a model there may be.
+func (s *Scenario) allowed(m int) (most []int, err error) {
+	for v := range s.Models[m].Variants {
+		variant := &s.Models[m].Variants[v]
+		if price := float64(variant.Cost); math.IsNaN(price) || math.IsInf(price, 0) || price < 0 {
+			return nil, fmt.Errorf("model %s: variant %s: the price is %v per hour; expected a number of at least 0", s.Models[m].ID, variant.Name, price)
+		}
+		most = append(most, mostOf(s.Cluster, variant))
 	}
-	return b.pays[minute][model] * b.Cost / (b.Cost + b.Gap)
+	if slices.Max(most) == 0 {
+		return nil, fmt.Errorf("model %s: no variant may have a replica; expected one whose greatest number is not 0 and that fits on a node", s.Models[m].ID)
+	}
+	return most, nil
 }
+
+// CostAt is the least price per hour of a model in a minute.
+func (b Bound) CostAt(minute, model int) float64 { return b.pays[minute][model] }
 
 // Short reports whether so many serving replicas of a model's variants could not, by the
 // capacity model, keep the SLO at the mean rate of a minute.
@@ -137,51 +128,3 @@ const fine = 1e-9
 
 // enough reports whether replicas that serve a rate do for what is needed.
 func enough(serves, need float64) bool { return serves >= need*(1-fine) }
-
-// account adds up what the replicas cost, and when: each from the beginning of its
-// start-up.
-func (b *Bound) account(s *Scenario, startup time.Duration) (cost float64) {
-	minutes := b.load[0]
-	b.pays = make([][]float64, len(minutes))
-	for t := range b.pays {
-		b.pays[t] = make([]float64, len(s.Models))
-	}
-	for t := range minutes {
-		for m := range s.Models {
-			for v := range s.Models[m].Variants {
-				variant := &s.Models[m].Variants[v]
-				hours := float64(b.Replicas[t][m][v]) * minutes[t].Length.Hours()
-				b.pays[t][m] += float64(b.Replicas[t][m][v]) * float64(variant.Cost)
-				if started := b.started(t, m, v); started > 0 {
-					hours += float64(started) * startup.Hours()
-					b.payStarts(t, m, startup, float64(started)*float64(variant.Cost))
-				}
-				cost += hours * float64(variant.Cost)
-				b.ReplicaHours += hours
-				if variant.Request != nil {
-					b.GPUHours += hours * float64(variant.Request.Shape.Devices*max(1, variant.Request.Shape.Pods))
-				}
-			}
-		}
-	}
-	return cost
-}
-
-// started is how many replicas serve from the beginning of a minute on.
-func (b *Bound) started(t, model, variant int) int {
-	if t == 0 {
-		return 0
-	}
-	return max(0, b.Replicas[t][model][variant]-b.Replicas[t-1][model][variant])
-}
-
-// payStarts adds the price per hour of replicas that serve from minute t on to the
-// minutes of their start-up.
-func (b *Bound) payStarts(t, model int, startup time.Duration, price float64) {
-	for at := t - 1; at >= 0 && startup > 0; at-- {
-		length := b.load[0][at].Length
-		part := min(startup, length)
-		b.pays[at][model] += price * part.Seconds() / length.Seconds()
-		startup -= part
-	}
-}

@@ -4,7 +4,7 @@
 //
 // A policy sees the world as a real one does: through scrapes of the replicas' metrics,
 // with their delay. It must never look into the future. Only Bound does, which is a measure
-// and no policy.
+// and no policy, and peak, which is a fleet found by hindsight.
 //
 // A policy is named by its Spec: a family and its settings, as in hpa:rps=4.5,down=60s.
 // Each rule of others is built from what they publish, which its doc comment names, and

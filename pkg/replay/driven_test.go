@@ -94,7 +94,7 @@ func TestRunsBeginWithTheVariantsThatAreNamed(t *testing.T) {
 		require.NoError(t, err)
 		return p.startOf(policy, p.initial())
 	}
-	assert.Equal(t, p.bound.Initial(), begin("hpa:rps=9"), "nobody is named: what the bound has")
+	assert.Equal(t, p.dearest(2), begin("hpa:rps=9"), "nobody is named: what the first minutes need")
 	assert.Equal(t, [][]int{{0, 3}}, begin("hpa:rps=9,variant=dear"))
 	assert.Equal(t, [][]int{{3, 0}}, begin("hpa:rps=9,variant=cheap"))
 	assert.Equal(t, [][]int{{3, 1}}, begin("hpa:rps=9,variant=dear,split=cheap:3"), "what stands beside it counts, but one is there")

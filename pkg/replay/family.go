@@ -18,7 +18,6 @@ const (
 	policySaturationV1 = "saturation-v1"
 	policySaturationV2 = "saturation-v2"
 	policyPlanner      = "planner"
-	policyBound        = "bound"
 )
 
 // staticKey names the replicas of a static fleet, which are written without a key.
@@ -59,7 +58,6 @@ var families = []*family{
 	{name: policySaturationV1, kind: KindBaseline, settings: slices.Concat(saturationSettings, saturationV1Settings)},
 	{name: policySaturationV2, kind: KindBaseline, settings: slices.Concat(saturationSettings, saturationV2Settings)},
 	{name: policyPlanner, kind: KindBaseline, settings: slices.Concat(plannerSettings, boundSettings, placeSettings)},
-	{name: policyBound, kind: KindReference},
 }
 
 func familyOf(name string) *family {

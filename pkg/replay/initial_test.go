@@ -15,12 +15,9 @@ func TestRunsBeginWithWhatTheScenarioSays(t *testing.T) {
 		s := small()
 		s.Models[0].Variants[1].Initial = 3
 		p := played(t, s, hill(t), name, 20*time.Second)
-		least := p.bound.Initial()[0]
+		least := p.dearest(1)[0]
 		require.NotEqual(t, 3, least[1])
 		want := []int{least[0], 3}
-		if name == policyBound {
-			want = least
-		}
 		performed := p.perform()
 		require.NoError(t, performed.err)
 		serving := []int{0, 0}

@@ -29,7 +29,7 @@ func newLesson(o TrialOptions) (lesson, error) {
 	for _, startup := range o.Startups {
 		for _, hybrid := range []bool{true, false} {
 			pupil := newOurs(earlier.scenario.untold(), hybrid)
-			p := play{Trial: earlier, policy: policyHybrid, startup: startup, bound: earlier.bounds[startup]}
+			p := play{Trial: earlier, policy: policyHybrid, startup: startup}
 			if done := p.with(pupil, p.initial()); done.err != nil {
 				return nil, done.err
 			}

@@ -32,7 +32,7 @@ func TestALessonIsKnownFromTheFirstRequestOn(t *testing.T) {
 				rate = o.memory.OfVariant(decision.Key{Namespace: "default", Name: "cheap"}).Sizing.Rate
 			}
 		}}
-		p := play{Trial: trial, policy: policyHybrid, startup: time.Minute, bound: trial.bounds[time.Minute]}
+		p := play{Trial: trial, policy: policyHybrid, startup: time.Minute}
 		require.NoError(t, p.with(policy, p.initial()).err)
 		return rate
 	}
@@ -63,7 +63,7 @@ func TestALessonChangesNothingElse(t *testing.T) {
 		assert.Equal(t, play(told, policy).Requests, first.Requests, "nothing of the lesson counts")
 		assert.Equal(t, first, play(trial, policy), "it is over")
 	}
-	for _, policy := range []string{"hpa:rps=2", "planner:itl=30", "bound"} {
+	for _, policy := range []string{"hpa:rps=2", "planner:itl=30"} {
 		assert.Equal(t, play(told, policy), play(trial, policy), "%s is a rival, or knows all anyway", policy)
 	}
 }

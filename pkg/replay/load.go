@@ -88,15 +88,6 @@ type meter struct {
 	some   bool
 }
 
-// from is the load from a whole minute on.
-func (l Load) from(t time.Duration) Load {
-	rest := make(Load, len(l))
-	for m := range l {
-		rest[m] = l[m][t/minute:]
-	}
-	return rest
-}
-
 // beat is the time over which requests are counted to see how they scatter: that of
 // usual scrapes.
 const beat = 15 * time.Second

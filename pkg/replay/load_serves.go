@@ -69,19 +69,37 @@ func roundQuestion(m Minute) question {
 	return a
 }
 
-// rates is what one replica of each variant serves in each minute:
-// rates[model][minute][variant].
-func (s *Scenario) rates(load Load) [][][]capacity.Rate {
+// Rates is the rate at which one replica of each variant keeps the SLO for the promised share
+// of the requests, in each minute: Rates[model][minute][variant].
+func (s *Scenario) Rates(load Load) [][][]capacity.Rate {
+	return eachMinute(s, load, roundQuestion, s.servesOf)
+}
+
+// meanRates is the same for the largest rate at which its mean latencies keep the SLO. Who
+// keeps it for every request keeps it in the mean, so that nobody serves more.
+func (s *Scenario) meanRates(load Load) [][][]capacity.Rate {
+	shapeOf := func(m Minute) capacity.TokenShape { return roundShape(m.Shape) }
+	return eachMinute(s, load, shapeOf, func(m, v int, shape capacity.TokenShape) capacity.Rate {
+		queue, ok := serving.NewQueue(s.latency(m, v), shape, serving.Arrivals{})
+		if !ok {
+			return 0
+		}
+		return queue.MaxRate(s.Models[m].SLO, serving.MeanShare)
+	})
+}
+
+// eachMinute asks about each variant in each minute, but nothing twice.
+func eachMinute[K comparable](s *Scenario, load Load, about func(Minute) K, serves func(m, v int, at K) capacity.Rate) [][][]capacity.Rate {
 	all := make([][][]capacity.Rate, len(s.Models))
 	for m := range s.Models {
-		known := map[question][]capacity.Rate{}
+		known := map[K][]capacity.Rate{}
 		for _, at := range load[m] {
-			key := roundQuestion(at)
+			key := about(at)
 			rates, found := known[key]
 			if !found {
 				rates = make([]capacity.Rate, len(s.Models[m].Variants))
 				for v := range rates {
-					rates[v] = s.servesOf(m, v, key)
+					rates[v] = serves(m, v, key)
 				}
 				known[key] = rates
 			}

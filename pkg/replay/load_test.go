@@ -126,7 +126,7 @@ func TestServesIsWhatTheDecisionReckonsWith(t *testing.T) {
 	assert.Zero(t, s.serves(0, 0, capacity.TokenShape{}))
 
 	load := Load{{{Length: time.Minute, Rate: 1, Shape: shape}, {Length: time.Minute}, {Length: time.Minute, Rate: 2, Shape: capacity.TokenShape{Input: 2000, Output: 50}}}}
-	rates := s.rates(load)
+	rates := s.Rates(load)
 	require.Len(t, rates[0], 3)
 	for at := range load[0] {
 		for v := range s.Models[0].Variants {

@@ -209,9 +209,6 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 			r.Cost += hours * float64(variant.Cost)
 		}
 	}
-	if s.play.policy == policyBound {
-		r.ReplicaHours, r.GPUHours, r.Cost = s.bound.ReplicaHours, s.bound.GPUHours, s.bound.Cost
-	}
 	if s.bound.Cost > 0 {
 		r.CostOverBound = rounded(r.Cost/s.bound.Cost, 4)
 	}

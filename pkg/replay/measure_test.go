@@ -29,7 +29,7 @@ func played(t *testing.T, s *Scenario, source Source, policy string, startup tim
 func staged(t *testing.T, s *Scenario, length time.Duration, policy Policy) *stage {
 	t.Helper()
 	p := played(t, s, sourceOf(io.EOF, arrival(length.Seconds()-0.5, 10, 10)), "static:1", time.Minute)
-	stage, err := newStage(&p, policy, p.bound.Initial())
+	stage, err := newStage(&p, policy, p.initial())
 	require.NoError(t, err)
 	return stage
 }
@@ -215,7 +215,7 @@ func TestTimeWithTooFewReplicas(t *testing.T) {
 	s := small()
 	s.Variation = 0
 	p := played(t, s, short(t, workload.Point{Rate: 40}, workload.Point{At: 2 * time.Minute, Rate: 40}), "static:1", 30*time.Second)
-	least := p.bound.Initial()[0]
+	least := p.initial()[0]
 	require.Greater(t, least[0], 1, "the load needs more than one replica")
 	script := func(n int) *scripted {
 		return &scripted{every: time.Hour, answer: func(int, *View) Answer { return Answer{Replicas: [][]int{{n, least[1]}}} }}

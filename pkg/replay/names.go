@@ -52,8 +52,6 @@ func (p *play) newPolicy() (Policy, error) {
 	switch spec.Family {
 	case policyCapacityOnly, policyHybrid:
 		return p.scenario.own(spec)
-	case policyBound:
-		return &clairvoyant{bound: p.bound, share: p.scenario.Policy.Share, startup: p.startup}, nil
 	default:
 		return newBaseline(p.policy, p.scenario, p.choice)
 	}

@@ -9,7 +9,7 @@ import (
 func TestKindsOfPolicies(t *testing.T) {
 	for name, want := range map[string]Kind{
 		"capacity-only": KindOurs, "hybrid": KindOurs,
-		"static:3": KindReference, "static:N": KindReference, "peak": KindReference, "bound": KindReference,
+		"static:3": KindReference, "static:N": KindReference, "peak": KindReference,
 		"hpa:queue": KindBaseline, "hpa:kv": KindBaseline, "keda": KindBaseline, "saturation-v1": KindBaseline, "saturation-v2": KindBaseline,
 		"magic": KindBaseline,
 	} {

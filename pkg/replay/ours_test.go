@@ -75,7 +75,7 @@ func TestRoundsOfOurs(t *testing.T) {
 					}
 				}
 			}}
-			performed := p.with(policy, p.bound.Initial())
+			performed := p.with(policy, p.initial())
 			require.NoError(t, performed.err)
 			assert.NotZero(t, lowered)
 			assert.NotZero(t, raised)
@@ -104,7 +104,7 @@ func TestSnapshotIsInTheOrderOfNames(t *testing.T) {
 			{*answer.Plan.Models[0].Variants[1].Desired, *answer.Plan.Models[0].Variants[0].Desired},
 		}, answer.Replicas)
 	}}
-	require.NoError(t, p.with(policy, p.bound.Initial()).err)
+	require.NoError(t, p.with(policy, p.initial()).err)
 	require.NotZero(t, rounds)
 }
 
@@ -139,7 +139,7 @@ func TestOurSnapshotTellsWhatTheManagerWouldSee(t *testing.T) {
 			}
 		}
 	}}
-	require.NoError(t, p.with(policy, p.bound.Initial()).err)
+	require.NoError(t, p.with(policy, p.initial()).err)
 	require.NotZero(t, starting)
 	require.NotZero(t, shown)
 }
@@ -169,7 +169,7 @@ func TestStartupIsTheMedianOfTheLatest(t *testing.T) {
 
 func TestOrderOfTheScenarioDoesNotMatter(t *testing.T) {
 	// With all the same start-up and one model, only the order of the variants differs.
-	for _, policy := range []string{"hybrid", "capacity-only", "bound"} {
+	for _, policy := range []string{"hybrid", "capacity-only", "hpa:rps=6"} {
 		there, back := small(), small()
 		there.Variation, back.Variation = 0, 0
 		slices.Reverse(back.Models[0].Variants)

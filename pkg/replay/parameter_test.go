@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -46,16 +45,4 @@ func TestParametersOfOurs(t *testing.T) {
 	} {
 		assert.Contains(t, got, want)
 	}
-}
-
-func TestParametersOfTheBound(t *testing.T) {
-	p := played(t, small(), hill(t), policyBound, time.Minute)
-	policy, err := p.newPolicy()
-	require.NoError(t, err)
-	assert.Equal(t, []Parameter{
-		{"cost", "computed, not played"}, {"schedule", "every minute"}, {"promisedShare", "0.99"},
-		{"gap", "0, optimal"}, {"overloadedMinutes", "0"},
-	}, policy.Parameters())
-	p.bound.Gap, p.bound.Overloaded = 1.5, 3
-	assert.Equal(t, []Parameter{{"gap", "1.5 above the cost"}, {"overloadedMinutes", "3"}}, policy.Parameters()[3:])
 }

@@ -176,11 +176,11 @@ func (s *fleetSearch) alike(choice []int) ladder {
 	return ladder{1, most, fleets}
 }
 
-// mixes begin with what the bound has in its dearest minute. Each further one has one more
+// mixes begin with what the dearest minute needs. Each further one has one more
 // replica of each model, of the first variant by rank that fits beside the others, until
 // none does.
 func (s *fleetSearch) mixes(ranks [][]int) ladder {
-	rungs := []fleet{{scenario: s.scenario, replicas: s.dearest()}}
+	rungs := []fleet{{scenario: s.scenario, replicas: s.dearest(len(s.load[0]))}}
 	most := s.alike(s.choice).last
 	for len(rungs) <= most {
 		next, some := rungs[len(rungs)-1], false
@@ -196,23 +196,6 @@ func (s *fleetSearch) mixes(ranks [][]int) ladder {
 	return ladder{0, len(rungs) - 1, func(n int) fleet { return rungs[n] }}
 }
 
-// dearest is what the bound has in the minute in which that costs most.
-func (s *fleetSearch) dearest() [][]int {
-	dearest, at := -1.0, 0
-	for t, replicas := range s.bound.Replicas {
-		cost := 0.0
-		for m := range replicas {
-			for v, n := range replicas[m] {
-				cost += float64(n) * float64(s.scenario.Models[m].Variants[v].Cost)
-			}
-		}
-		if cost > dearest {
-			dearest, at = cost, t
-		}
-	}
-	return s.bound.Replicas[at]
-}
-
 // grown is a fleet with one more replica of a model; false where none fits.
 func (s *fleetSearch) grown(f fleet, model int, ranks []int) (fleet, bool) {
 	for _, v := range ranks {
@@ -225,17 +208,6 @@ func (s *fleetSearch) grown(f fleet, model int, ranks []int) (fleet, bool) {
 		}
 	}
 	return f, false
-}
-
-// holds reports whether so many replicas of all variants fit together.
-func (s *Scenario) holds(replicas [][]int) bool {
-	room := newRoom(s.Cluster, nil)
-	for m := range s.Models {
-		for v := range s.Models[m].Variants {
-			room.requests = append(room.requests, s.Models[m].Variants[v].Request)
-		}
-	}
-	return room.holds(slices.Concat(replicas...))
 }
 
 // halfOfTheRest tells how far a search is that nobody knows the length of: each play

@@ -87,15 +87,11 @@ func (p *play) enough(m, v int, beside []int) int {
 	return max(1, wanted(need, one))
 }
 
-// initial is what the scenario says, and the bound where it says nothing. The bound
-// itself plays its own schedule from the first minute on.
+// initial is what the scenario says. Where it says nothing, that is what the load needs before
+// a replica could start.
 func (p *play) initial() [][]int {
-	if p.policy == policyBound {
-		return p.bound.Initial()
-	}
-	initial := make([][]int, len(p.scenario.Models))
+	initial := p.dearest(1 + int(p.startup/minute))
 	for m := range initial {
-		initial[m] = slices.Clone(p.bound.Initial()[m])
 		for v := range initial[m] {
 			if given := p.scenario.Models[m].Variants[v].Initial; given >= 0 {
 				initial[m][v] = given

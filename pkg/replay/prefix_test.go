@@ -34,7 +34,7 @@ func TestPrefixCachesSpareReplicas(t *testing.T) {
 		require.NoError(t, err)
 		result, _, err := trial.Play(Play{Policy: "static:2", Startup: 0})
 		require.NoError(t, err)
-		return result.Attainment, trial.Bound(0).Cost
+		return result.Attainment, trial.Bound().Cost
 	}
 	caching := func(cache bool, hits float64) *Scenario {
 		s := small()

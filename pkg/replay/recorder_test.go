@@ -102,7 +102,7 @@ func TestRecordedDecisionsFollowEachOther(t *testing.T) {
 		recording := performed.recording
 		require.NotEmpty(t, recording.Decisions)
 		wanted := map[string]int{}
-		for m, initial := range p.bound.Initial() {
+		for m, initial := range p.initial() {
 			for v, n := range initial {
 				wanted[recording.Models[m].Variants[v].Name] = n
 			}
@@ -147,10 +147,12 @@ func TestSamplesOfARecording(t *testing.T) {
 	_, recording := stage.measure.finish(stage)
 	samples := recording.Models[0].Samples
 	require.Len(t, samples, 3)
-	running := 2.0 // one replica of the cheap variant, which the bound starts with
-	assert.Equal(t, Sample{Requests: 11, Met: 10, TTFT: 50_000, ITL: 20, Cost: running, Bound: running}, samples[0])
-	assert.Equal(t, Sample{Requests: 10, Met: 10, TTFT: 119, ITL: 20, Cost: running, Bound: running}, samples[1])
-	assert.Equal(t, Sample{Cost: running, Bound: running}, samples[2])
+	running := 2.0 // one replica of the cheap variant, which the first minute needs
+	least := stage.bound.CostAt(0, 0)
+	assert.Positive(t, least)
+	assert.Equal(t, Sample{Requests: 11, Met: 10, TTFT: 50_000, ITL: 20, Cost: running, Bound: least}, samples[0])
+	assert.Equal(t, Sample{Requests: 10, Met: 10, TTFT: 119, ITL: 20, Cost: running, Bound: least}, samples[1])
+	assert.Equal(t, Sample{Cost: running, Bound: least}, samples[2])
 	assert.Equal(t, []int{1, 1, 1}, recording.Models[0].Variants[0].Ready)
 	assert.Equal(t, []int{0, 0, 0}, recording.Models[0].Variants[1].Wanted)
 	assert.Equal(t, []RecordedNode{

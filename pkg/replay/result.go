@@ -31,7 +31,7 @@ type Result struct {
 	ReplicaHours float64 `json:"replicaHours"`
 	GPUHours     float64 `json:"gpuHours"`
 	Cost         float64 `json:"cost"`
-	// CostOverBound is the cost as a multiple of the clairvoyant lower bound's.
+	// CostOverBound is the cost as a multiple of the Bound's.
 	CostOverBound float64 `json:"costOverBound"`
 	// ScaleEvents is how often the wanted replicas of a variant changed, Flips how often
 	// such a change went the other way than the variant's change before.
@@ -102,7 +102,7 @@ type Sample struct {
 	// milliseconds; 0 without any.
 	TTFT, ITL float64
 	// Cost is what the replicas of the model cost per hour at the end of the step, and
-	// Bound its part of the clairvoyant bound's cost (Bound.CostAt).
+	// Bound the least price of the load then (Bound.CostAt).
 	Cost, Bound float64
 }
 

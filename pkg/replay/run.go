@@ -82,7 +82,6 @@ type play struct {
 	*Trial
 	policy  string
 	startup time.Duration
-	bound   *Bound
 	record  bool
 	limit   Limit
 	// tell is told the part that is done; it reports false when the run is to stop.
@@ -118,7 +117,7 @@ func prepare(o *Options) ([]play, error) {
 	var plays []play
 	for _, startup := range o.Startups {
 		for _, name := range policies {
-			plays = append(plays, play{Trial: trial, policy: name, startup: startup, bound: trial.bounds[startup], record: o.Record})
+			plays = append(plays, play{Trial: trial, policy: name, startup: startup, record: o.Record})
 		}
 	}
 	return plays, nil

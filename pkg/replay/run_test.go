@@ -66,7 +66,7 @@ func short(t *testing.T, points ...workload.Point) Source {
 var everyPolicy = []string{
 	"capacity-only", "hybrid", "static:2", "peak", "hpa:rps=9", "hpa:intok=2000", "hpa:inflight=12", "hpa:queue", "hpa:kv",
 	"keda", "keda:rps=9", "keda:intok=2000", "keda:inflight=12", "keda:kv=0.8",
-	"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner", "bound",
+	"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner",
 }
 
 func TestEveryPolicyIsTried(t *testing.T) {
@@ -114,7 +114,7 @@ func TestSameResultsAtAnyNumberOfWorkersAndTwice(t *testing.T) {
 }
 
 func TestTheSeedDecidesAboutStartups(t *testing.T) {
-	o := Options{Scenario: small(), Source: hill(t), Policies: []string{"hybrid"}, Startups: []time.Duration{time.Minute}, Seed: 3, Record: true}
+	o := Options{Scenario: small(), Source: hill(t), Policies: []string{"hybrid"}, Startups: []time.Duration{50 * time.Second}, Seed: 3, Record: true}
 	_, one, err := Run(o)
 	require.NoError(t, err)
 	o.Seed = 4
@@ -143,7 +143,7 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 		change func(*Options)
 		says   string
 	}{
-		"an unknown policy":         {func(o *Options) { o.Policies = []string{"hybrid", "magic"} }, `unknown policy "magic"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner, bound`},
+		"an unknown policy":         {func(o *Options) { o.Policies = []string{"hybrid", "magic"} }, `unknown policy "magic"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner`},
 		"a pattern as a name":       {func(o *Options) { o.Policies = []string{"static:N"} }, `unknown policy "static:N"`},
 		"fewer replicas than none":  {func(o *Options) { o.Policies = []string{"static:-1"} }, `policy "static:-1": "-1" is no number`},
 		"a number with a sign":      {func(o *Options) { o.Policies = []string{"static:+3"} }, "expected 0 to 100000"},

@@ -105,7 +105,7 @@ type Variant struct {
 	// Policy is its bounds and behaviour.
 	Policy decision.VariantPolicy
 	// Initial is the number of replicas at the start where nothing else says it;
-	// negative means what the bound has in its first minute.
+	// negative means what the load needs before a replica could start.
 	Initial int
 }
 

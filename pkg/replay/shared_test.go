@@ -28,10 +28,10 @@ func attained(t *testing.T, s *Scenario, variant, replicas int, rate, copies flo
 	require.NoError(t, err)
 	load, err := Measure(s, held, 1)
 	require.NoError(t, err)
-	bound, err := s.Bound(load, time.Minute)
+	bound, err := s.Bound(load)
 	require.NoError(t, err)
-	trial := &Trial{scenario: s, source: held, requests: requests, seed: 1, load: load, choice: []int{variant}}
-	p := play{Trial: trial, policy: "static", startup: time.Minute, bound: &bound}
+	trial := &Trial{scenario: s, source: held, requests: requests, seed: 1, load: load, bound: bound, choice: []int{variant}}
+	p := play{Trial: trial, policy: "static", startup: time.Minute}
 	f := newFleet(s, p.choice, []int{replicas})
 	done := p.with(f, f.replicas)
 	require.NoError(t, done.err)

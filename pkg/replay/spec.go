@@ -175,7 +175,7 @@ func (s *Scenario) PolicyNames(policies []string) ([]string, error) {
 // allows reports what is wrong with a policy for the scenario. Without a choice the variants
 // are not known yet that it drives where it names none.
 func (s *Scenario) allows(spec Spec, choice []int) error {
-	if spec.Family == policyPeak || spec.Family == policyBound {
+	if spec.Family == policyPeak {
 		return nil
 	}
 	if choice == nil {

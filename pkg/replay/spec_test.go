@@ -91,7 +91,7 @@ func TestWhatIsNoSpec(t *testing.T) {
 		"hybrid:":                     `"" is not known; expected down, up or a setting of the manager's configuration`,
 		"hybrid:risk=":                `risk is ""; expected a setting of the manager's configuration`,
 		"keda:min=-1":                 `min is "-1"; expected the least replicas, from 0`,
-		"bound:":                      `"" is not known; expected no settings`,
+		"peak:":                       `"" is not known; expected no settings`,
 	} {
 		_, err := ParseSpec(text)
 		assert.ErrorContains(t, err, want, text)
@@ -122,7 +122,7 @@ func TestSpecWithAnotherValue(t *testing.T) {
 
 func TestSettingsInAList(t *testing.T) {
 	for _, c := range []struct{ parts, want []string }{
-		{[]string{"hybrid", "bound"}, []string{"hybrid", "bound"}},
+		{[]string{"hybrid", "peak"}, []string{"hybrid", "peak"}},
 		{[]string{"hybrid", "hpa:rps=4.5", " down=60s", "max=9", "keda"}, []string{"hybrid", "hpa:rps=4.5,down=60s,max=9", "keda"}},
 		{[]string{"hpa:queue", "down=60s", "hpa:kv=0.7"}, []string{"hpa:queue,down=60s", "hpa:kv=0.7"}},
 		{[]string{"keda", "down=60s"}, []string{"keda:down=60s"}},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -23,7 +24,9 @@ type Trial struct {
 	choice []int
 	// serves is what one replica serves, by model, minute and variant.
 	serves [][][]capacity.Rate
-	bounds map[time.Duration]*Bound
+	bound  Bound
+	// startups are those that can be played.
+	startups []time.Duration
 	// scatter is that of the requests, and before that of the trace.
 	scatter, before []workload.Index
 	lesson          lesson
@@ -46,7 +49,7 @@ type TrialOptions struct {
 	Seed     uint64
 }
 
-// NewTrial reads the requests and finds the bound for each start-up time.
+// NewTrial reads the requests and finds the bound.
 func NewTrial(o TrialOptions) (*Trial, error) {
 	s := o.Scenario
 	if err := s.check(); err != nil {
@@ -69,22 +72,20 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 	}
 	t := &Trial{
 		scenario: s, source: source, requests: requests, seed: o.Seed,
-		load: load, choice: s.cheapest(load), bounds: map[time.Duration]*Bound{},
+		load: load, choice: s.cheapest(load), startups: o.Startups,
 		scatter: counted.Indexes(), before: before.Indexes(),
 	}
 	if err := t.skipLearning(); err != nil {
 		return nil, err
 	}
-	t.serves = s.rates(load)
+	t.serves = s.Rates(load)
 	for _, startup := range o.Startups {
 		if startup < 0 {
 			return nil, fmt.Errorf("the start-up time is %s; expected at least 0", startup)
 		}
-		bound, err := s.boundAfterLearning(load, t.serves, startup)
-		if err != nil {
-			return nil, err
-		}
-		t.bounds[startup] = &bound
+	}
+	if t.bound, err = s.bound(load, t.serves); err != nil {
+		return nil, err
 	}
 	if o.Lesson != nil {
 		t.lesson, err = newLesson(TrialOptions{Scenario: s, Source: o.Lesson, Startups: o.Startups, Seed: o.Seed})
@@ -120,8 +121,8 @@ func (t *Trial) skipLearning() error {
 // Requests is how many there are.
 func (t *Trial) Requests() int { return t.requests }
 
-// Bound is the bound for a start-up time that the trial was made with.
-func (t *Trial) Bound(startup time.Duration) *Bound { return t.bounds[startup] }
+// Bound is the bound for the requests that count.
+func (t *Trial) Bound() Bound { return t.bound }
 
 // Play is one run of a policy.
 type Play struct {
@@ -154,15 +155,14 @@ var (
 
 // Play plays one run. The recording is empty unless it was asked for.
 func (t *Trial) Play(p Play) (Result, Recording, error) {
-	bound, known := t.bounds[p.Startup]
-	if !known {
+	if !slices.Contains(t.startups, p.Startup) {
 		return Result{}, Recording{}, fmt.Errorf("a start-up of %s was not prepared", p.Startup)
 	}
 	names, err := t.scenario.PolicyNames([]string{p.Policy})
 	if err != nil {
 		return Result{}, Recording{}, err
 	}
-	one := play{Trial: t, policy: names[0], startup: p.Startup, bound: bound, record: p.Record, limit: p.Limit, tell: p.Tell}
+	one := play{Trial: t, policy: names[0], startup: p.Startup, record: p.Record, limit: p.Limit, tell: p.Tell}
 	done := one.perform()
 	return done.result, done.recording, done.err
 }

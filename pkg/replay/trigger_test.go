@@ -86,7 +86,7 @@ func TestTunedRivalsFollowARamp(t *testing.T) {
 	for i, r := range results {
 		assert.Equal(t, policies[i], r.Policy)
 		assert.Greater(t, r.Attainment, 0.98, r.Policy)
-		assert.Less(t, r.CostOverBound, 1.5, r.Policy)
+		assert.Less(t, r.CostOverBound, 2.2, r.Policy)
 	}
 	// Too high a target is too few replicas, too low a one too many.
 	results, _, err = Run(Options{Scenario: s, Source: ramp(t), Policies: []string{"hpa:rps=30", "hpa:rps=3"}, Startups: []time.Duration{30 * time.Second}, Seed: 1})

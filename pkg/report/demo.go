@@ -68,7 +68,7 @@ type Compared struct {
 	// Policy is its name with its settings, as kubectl wva replay takes it.
 	Policy string `json:"policy"`
 	// Attainment is the share of all requests that met the SLO, 0 to 1, and CostOverBound
-	// the cost as a multiple of the clairvoyant lower bound's.
+	// the cost as a multiple of the bound, the least price of the load.
 	Attainment    float64 `json:"attainment"`
 	CostOverBound float64 `json:"costOverBound"`
 }

@@ -20,8 +20,6 @@ type Fronts struct {
 	Ours []Judged
 	// Points are the fronts of all families, one after the other, in the order of each.
 	Points []FrontPoint
-	// Bound is the bound's own front; nil where nobody asked for it.
-	Bound []front.Point
 	// BoundCost is the cost of the bound, which others are multiples of.
 	BoundCost float64
 	// Tried is how many settings ran to their end, and GivenUp how many did not.

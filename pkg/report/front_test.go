@@ -29,7 +29,6 @@ func madeUpFronts(startups ...float64) []Fronts {
 				})
 			}
 		}
-		f.Bound = []front.Point{{Attainment: 0.8, Cost: 700}, {Attainment: 0.95, Cost: 850}, {Attainment: 1, Cost: 1010}}
 		within := front.Verdict{
 			Own: front.Point{Attainment: 0.985, Cost: 1200}, FrontCost: 1150.25, Ratio: 1.0433, Noise: 0.0123, Place: front.Within,
 			FrontAttainment: 0.9899, CostPlace: front.Within, Seeds: 3,
@@ -100,7 +99,7 @@ func TestThePageOfFronts(t *testing.T) {
 		}
 		assert.InDelta(t, f.Points[0].Cost/1000, f.Points[0].Over, 1e-6)
 	}
-	one := []string{"all others: all", "bound: bound", "hpa:rps: rival", "planner: rival", "static: aside"}
+	one := []string{"all others: all", "hpa:rps: rival", "planner: rival", "static: aside"}
 	assert.Equal(t, append(append([]string{}, one...), one...), kinds)
 }
 

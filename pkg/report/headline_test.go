@@ -21,7 +21,7 @@ func result(policy string, attainment, cost, over float64) replay.Result {
 
 func TestTheHeadlineSaysWhoWinsByWhat(t *testing.T) {
 	hybrid, hpa, keda := result("hybrid", 0.9987, 90, 1.2), result("hpa:rps=4", 0.995, 100, 1.33), result("keda", 0.8, 20, 0.3)
-	bound, peak := result("bound", 1, 75, 1), result("peak", 0.999, 80, 1.1)
+	fixed, peak := result("static:4", 1, 75, 1), result("peak", 0.999, 80, 1.1)
 	later := func(r replay.Result) replay.Result { r.StartupSeconds = 300; return r }
 	none := result("keda", 0, 0, 0)
 	none.Requests = 0
@@ -29,21 +29,21 @@ func TestTheHeadlineSaysWhoWinsByWhat(t *testing.T) {
 		results []replay.Result
 		want    string
 	}{
-		"the cheapest of those that meet the SLO": {[]replay.Result{keda, hpa, hybrid, bound, peak},
+		"the cheapest of those that meet the SLO": {[]replay.Result{keda, hpa, hybrid, fixed, peak},
 			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. That is 10% less than hpa:rps=4, the next, with $100."},
 		"about as dear": {[]replay.Result{result("kpa", 0.99, 90.1, 0), hybrid},
 			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs about as much, $90.1."},
 		"as dear": {[]replay.Result{result("kpa", 0.99, 90, 0), hybrid},
 			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs the same."},
-		"one alone": {[]replay.Result{keda, hybrid, bound},
+		"one alone": {[]replay.Result{keda, hybrid, fixed},
 			"hybrid wins: it alone meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Next is keda with 80.00%, at $20.0."},
 		"another alone":    {[]replay.Result{hpa, keda}, "hpa:rps=4 wins: it alone meets the SLO for 99% of the requests (99.50%), at $100, 1.33 times the bound. Next is keda with 80.00%, at $20.0."},
 		"nobody":           {[]replay.Result{keda, result("kpa", 0.9, 30, 0)}, "No policy meets the SLO for 99% of the requests. kpa comes closest with 90.00%, at $30.0."},
-		"one, which keeps": {[]replay.Result{hybrid, bound}, "hybrid meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound."},
+		"one, which keeps": {[]replay.Result{hybrid, fixed}, "hybrid meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound."},
 		"one, which fails": {[]replay.Result{keda}, "keda does not meet the SLO for 99% of the requests: it meets it for 80.00%, at $20.0."},
 		"two start-up times": {[]replay.Result{hybrid, later(keda)},
 			"Start-up 1m: hybrid meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Start-up 5m: keda does not meet the SLO for 99% of the requests: it meets it for 80.00%, at $20.0."},
-		"references alone": {[]replay.Result{bound, peak}, ""},
+		"references alone": {[]replay.Result{fixed, peak}, ""},
 		"no requests":      {[]replay.Result{none}, ""},
 		"nothing":          {nil, ""},
 	} {

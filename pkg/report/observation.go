@@ -58,7 +58,7 @@ type ObservedModel struct {
 	// Arrivals are those of all requests that were sent, where some are still on their way;
 	// nil where each one has its outcome.
 	Arrivals []time.Duration
-	// Bound is what the clairvoyant bound costs per hour in each minute of the traffic,
+	// Bound is the least price per hour of the load in each minute of the traffic,
 	// and then in all after it; empty without one.
 	Bound []capacity.Cost
 	// Comparison is of the same traffic in virtual time; nil without one.

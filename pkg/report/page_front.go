@@ -86,7 +86,7 @@ type pageFront struct {
 	Scene   string  `json:"scene,omitempty"`
 	Startup float64 `json:"startup"`
 	Family  string  `json:"family"`
-	// Kind is rival, all (that of all rivals), aside or bound.
+	// Kind is rival, all (that of all rivals) or aside.
 	Kind   string           `json:"kind"`
 	Points []pageFrontPoint `json:"points"`
 }
@@ -106,7 +106,7 @@ func pageFronts(f *Fronts) []pageFront {
 	of := func(family, kind string) pageFront {
 		return pageFront{Scene: f.Scene, Startup: f.Startup, Family: family, Kind: kind, Points: []pageFrontPoint{}}
 	}
-	whole, bound := of("all others", "all"), of("bound", "bound")
+	whole := of("all others", "all")
 	for _, p := range f.whole() {
 		whole.Points = append(whole.Points, point(p.Policy, p.Point))
 	}
@@ -123,11 +123,8 @@ func pageFronts(f *Fronts) []pageFront {
 		last := &each[len(each)-1]
 		last.Points = append(last.Points, point(p.Policy, p.Point))
 	}
-	for _, p := range f.Bound {
-		bound.Points = append(bound.Points, point("", p))
-	}
 	out := []pageFront{}
-	for _, one := range append([]pageFront{whole, bound}, each...) {
+	for _, one := range append([]pageFront{whole}, each...) {
 		if len(one.Points) > 0 {
 			out = append(out, one)
 		}

@@ -278,7 +278,7 @@ func replayColumns() []pageColumn {
 		{Name: "Met SLO", Hint: "share of all requests within the TTFT and the ITL target"},
 		{Name: "Failed", Hint: "requests that never got their last token"},
 		{Name: "Cost"},
-		{Name: "× bound", Hint: "cost as a multiple of the clairvoyant lower bound's"},
+		{Name: "× bound", Hint: "cost as a multiple of the bound: the least price of the load, in parts of replicas"},
 		{Group: "TTFT", Name: "p50"}, {Group: "TTFT", Name: "p95"}, {Group: "TTFT", Name: "p99"},
 		{Group: "ITL", Name: "p50"}, {Group: "ITL", Name: "p95"}, {Group: "ITL", Name: "p99"},
 		{Group: "Hours", Name: "replica", Hint: "from the moment that a node holds a replica until it has left"},

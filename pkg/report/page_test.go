@@ -30,7 +30,7 @@ import (
 var preview = flag.String("preview", "", "directory to write the tests' pages to")
 
 // policies are those of the made-up replays.
-var policies = []string{"capacity-only", "hybrid", "static:6", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "bound"}
+var policies = []string{"capacity-only", "hybrid", "static:6", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "static:9"}
 
 // madeUp is a replay that nobody ran: a day's load, replicas that follow it with each
 // policy's own lag, nodes of which other work holds a part.
@@ -43,7 +43,7 @@ func madeUp(seed uint64, samples int, startups ...float64) ([]replay.Result, []r
 			recordings = append(recordings, m.recording(policy, time.Duration(startup)*time.Second))
 			attainment := 1 - 0.002*math.Pow(1.9, float64(i)) + 0.001*startup/60
 			over := 1.08 + 0.17*float64((i*3)%7)
-			if policy == "bound" {
+			if policy == "static:9" {
 				attainment, over = 1, 1
 			}
 			attainment = min(attainment, 1)

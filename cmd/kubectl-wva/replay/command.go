@@ -47,6 +47,10 @@ another variant, scaled, or from the published figures of the model and the devi
 which. If a model has no VariantAutoscaling objects, those that kubectl wva adopt would write
 for its Deployments are used. The trace is written to a file.
 
+Every cost is also a multiple of the bound: in each minute, the least price of its load when
+there may be parts of replicas. It is an estimate by the latencies of the scenario, and a
+policy that misses the SLO in some minutes can cost less.
+
 Policies:
   capacity-only  this autoscaler, sizing by saturation
   hybrid         this autoscaler, sizing for the SLO too
@@ -66,8 +70,6 @@ Policies:
   saturation-v2  the published rule that divides demand by capacity
   planner        the planner of Dynamo: the forecast requests, divided by what one replica
                  serves at the mean within the SLO
-  bound          the least that meeting the SLO in every minute can cost, with the future
-                 known; a policy that misses the SLO in some minutes can cost less
 For each model, static, hpa, keda, kpa and planner scale one variant: the one that costs least
 per request. keda adds up to 100 replicas, the others have no limit. None exceeds what empty
 nodes would hold, unless the variant has its own bound.

@@ -73,9 +73,9 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"all left out":               {[]string{"--trace", tiny, "--rate", "0.0001"}, "tiny.csv has requests, but --rate 0.0001 left none of them: expected a larger one, or another --seed"},
 		"none there to leave out":    {[]string{"--trace", write(t, "empty.csv", tinyTrace[:strings.Index(tinyTrace, "\n")+1]), "--rate", "0.5"}, "has no request in it: expected at least one"},
 		"an argument":                {with("more"), `unknown command "more"`},
-		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner, bound`},
+		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner`},
 		"a fleet of no number":       {with("--policy", "static:many"), `policy "static:many": "many" is no number of replicas`},
-		"a policy twice":             {with("--policy", "hybrid,bound,hybrid"), "--policy has hybrid twice: expected each once"},
+		"a policy twice":             {with("--policy", "hybrid,keda,hybrid"), "--policy has hybrid twice: expected each once"},
 		"a policy twice, otherwise":  {with("--policy", "hpa:rps=4.0,down=1m,hybrid,hpa:down=60s,rps=4"), "--policy has hpa:rps=4,down=60s twice: expected each once"},
 		"a wrong setting":            {with("--policy", "hybrid,hpa:rps=4,down=fast"), `--policy: policy "hpa:rps=4,down=fast": down is "fast"; expected the stabilisation window of scaling down in whole seconds`},
 		"a variant of nobody":        {with("--policy", "hpa:rps=4,variant=mine"), `policy "hpa:rps=4,variant=mine": variant: no variant is named mine; expected one of llama-70b-h100-4, llama-70b-h100-8, llama-70b-h200-2`},
@@ -343,7 +343,7 @@ func TestSleepThatNothingWouldEndIsNoted(t *testing.T) {
 	for gateway, noted := range map[string]bool{"true": false, "false": true} {
 		changed := strings.Replace(text, "\nscaleToZero: {}", "\nscaleToZero: {default: {enable_scale_to_zero: true}}", 1)
 		changed = strings.Replace(changed, "gateway: true}", "gateway: "+gateway+"}", 1)
-		_, progress, err := run(t.Context(), with("--policy", " bound, static:1", "--scenario", write(t, "mine.yaml", changed))...)
+		_, progress, err := run(t.Context(), with("--policy", " keda, static:1", "--scenario", write(t, "mine.yaml", changed))...)
 		require.NoError(t, err, "blanks around the names of policies do no harm")
 		assert.Equal(t, noted, strings.Contains(progress, "mine.yaml: model "), progress)
 	}
@@ -371,7 +371,7 @@ func TestPoliciesOfTheScenario(t *testing.T) {
 
 func TestStandardPoliciesAreAllThatNeedNoNumber(t *testing.T) {
 	assert.Equal(t, []string{
-		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "kpa", "saturation-v1", "saturation-v2", "planner", "bound",
+		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "kpa", "saturation-v1", "saturation-v2", "planner",
 	}, standardPolicies())
 	for _, name := range replay.PolicyNames() {
 		assert.Contains(t, long, "\n  "+name+" ", "the help says what it is")

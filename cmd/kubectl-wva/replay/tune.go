@@ -43,22 +43,6 @@ type verdict struct {
 	FrontAttainmentNoise *float64    `json:"frontAttainmentNoise"`
 }
 
-// bound is the name of the bound, as a policy and as a family.
-const bound = "bound"
-
-// ofBound is one point of the bound's own front, of the first seed: the least that anybody
-// could have paid for so much. No fleet was run for it, and nothing else is known of it.
-type ofBound struct {
-	Policy         string  `json:"policy"`
-	StartupSeconds float64 `json:"startupSeconds"`
-	Attainment     float64 `json:"attainment"`
-	Cost           float64 `json:"cost"`
-	CostOverBound  float64 `json:"costOverBound"`
-	Seeds          int     `json:"seeds"`
-	Front          bool    `json:"front"`
-	Family         string  `json:"family"`
-}
-
 // tune sweeps the families that the command line names, once for each start-up time.
 func (j *job) tune(ctx context.Context) error {
 	shown := newProgress(j.err)
@@ -68,7 +52,7 @@ func (j *job) tune(ctx context.Context) error {
 		return err
 	}
 	o := sweep.Options{
-		Cases: cases, Workers: runtime.GOMAXPROCS(0), Bound: j.page != nil || j.output == "json",
+		Cases: cases, Workers: runtime.GOMAXPROCS(0),
 		Progress: shown.count,
 		Stop:     func() bool { return ctx.Err() != nil },
 	}
@@ -144,8 +128,7 @@ func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 	return cases, nil
 }
 
-// listed are ours with their verdicts, the points of the fronts of all families, and those of
-// the bound's.
+// listed are ours with their verdicts, and the points of the fronts of all families.
 func listed(cases []sweep.Case, reports []sweep.Report) []any {
 	list := []any{}
 	for i := range reports {
@@ -177,12 +160,6 @@ func listed(cases []sweep.Case, reports []sweep.Report) []any {
 			}
 			one.in(p.Point, fronts.BoundCost)
 			list = append(list, one)
-		}
-		for _, p := range fronts.Bound {
-			list = append(list, ofBound{
-				Policy: bound, StartupSeconds: fronts.Startup, Attainment: p.Attainment, Cost: p.Cost,
-				CostOverBound: p.Cost / fronts.BoundCost, Seeds: 1, Front: true, Family: bound,
-			})
 		}
 	}
 	return list

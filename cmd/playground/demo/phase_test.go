@@ -26,12 +26,13 @@ func (d delayed) Next() (workload.Request, error) {
 
 // What a newcomer sees in the first three minutes must not depend on when the traffic
 // begins within the manager's round of 15 seconds. The floors, and what it may cost at most,
-// are what was measured in virtual time, less or more a little. A quiet half minute before,
+// are what was measured in virtual time, less or more a little; with one to six replicas,
+// a bound in parts of replicas is half of that. A quiet half minute before,
 // which a real start has, changes little; but then a cheaper variant may start first, so that
 // what is warm is another question.
 func TestTheDemoKeepsItsPromiseInEveryPhase(t *testing.T) {
 	floors := map[string][]float64{"capacity-only": {0.70, 0.65}, "hybrid": {0.95, 0.95}}
-	dearest := map[string]float64{"capacity-only": 1.4, "hybrid": 1.3}
+	dearest := map[string]float64{"capacity-only": 2.6, "hybrid": 2.5}
 	all, err := Replays(nil)
 	require.NoError(t, err)
 	require.Len(t, all, 2)
@@ -83,7 +84,7 @@ func TestTheDemoKeepsItsPromiseHoweverOldTheMetricsAre(t *testing.T) {
 				which := fmt.Sprintf("%s, after %s, scrapes %s later", scenario.Models[0].ID, begin, later)
 				assert.GreaterOrEqual(t, results[0].Attainment, floors[i].least, which)
 				assert.GreaterOrEqual(t, warm(&recordings[0]), 0.985, which)
-				assert.LessOrEqual(t, results[0].CostOverBound, 1.3, which)
+				assert.LessOrEqual(t, results[0].CostOverBound, 2.4, which)
 				kept, runs = kept+results[0].Attainment, runs+1
 			}
 		}

@@ -51,8 +51,8 @@ func (p plan) replays() ([]replay.Options, error) {
 	return all, nil
 }
 
-// bounds are what a fleet that knew the future would have cost per hour in each minute of
-// the traffic, and in one without, by model: what the page compares the cost with.
+// bounds are the least price per hour of the load in each minute of the traffic, and in one
+// without, by model: what the page compares the cost with.
 func (p plan) bounds() ([][]capacity.Cost, error) {
 	requests, err := p.requests()
 	if err != nil {
@@ -69,7 +69,7 @@ func (p plan) bounds() ([][]capacity.Cost, error) {
 			return nil, fmt.Errorf("model %s: %w", m.ID, err)
 		}
 		load[0] = append(load[0], replay.Minute{Length: time.Minute})
-		bound, err := s.Bound(load, p.Startup)
+		bound, err := s.Bound(load)
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", m.ID, err)
 		}

@@ -63,7 +63,7 @@ func TestPoliciesOfAScenario(t *testing.T) {
 	assert.Equal(t, []string{"hybrid", "hybrid:down=120s,horizon=10m", "hpa:rps=4.5,max=40,variant=llama-70b-h200-2"}, s.Policies)
 	for policies, says := range map[string]string{
 		`[best]`:                       `policies[0]: unknown policy "best"; expected one of`,
-		`[bound, "hpa:rps=4,down=1"]`:  `policies[1]: policy "hpa:rps=4,down=1": down is "1"; expected`,
+		`[peak, "hpa:rps=4,down=1"]`:   `policies[1]: policy "hpa:rps=4,down=1": down is "1"; expected`,
 		`["hpa:rps=4,variant=mine"]`:   `policies[0]: policy "hpa:rps=4,variant=mine": variant: no variant is named mine; expected one of llama-70b-h100-4,`,
 		`["hybrid:magic=1"]`:           `policies[0]: policy "hybrid:magic=1": magic is no setting of a decision`,
 		`["hpa:rps=4.0", "hpa:rps=4"]`: `policies[1] is hpa:rps=4, which is there before: expected each policy once`,

@@ -1,6 +1,6 @@
 
 // Fronts are drawn behind the runs: of each family of policies what its best settings keep
-// and cost, the front of all others thicker, and that of the bound dashed.
+// and cost, and the front of all others thicker.
 
 // frontsShown are those of the shown scene and start-up time, as far as they are worth a
 // look: not what is far below anything that a run keeps, or far cheaper.
@@ -8,7 +8,7 @@ function frontsShown(shown) {
   const own = current();
   const fronts = (data.fronts || []).filter((f) => (f.scene || "") === (own.scene || "") && f.startup === own.startup);
   const least = Math.min(...shown.map(({ run }) => run.attainment)) - 0.02;
-  const cheapest = 0.8 * Math.min(...shown.map(({ run }) => run.cost), ...fronts.filter((f) => f.kind !== "bound").flatMap((f) => f.points.map((p) => p.cost)));
+  const cheapest = 0.8 * Math.min(...shown.map(({ run }) => run.cost), ...fronts.flatMap((f) => f.points.map((p) => p.cost)));
   return fronts
     .map((f, index) => ({ ...f, index, points: f.points.filter((p) => p.attainment >= least && p.cost >= cheapest) }))
     .filter((f) => f.points.length > 0);
@@ -23,7 +23,7 @@ function drawFronts(picture, fronts, axes) {
     const style = frontColor(f) && `stroke:${frontColor(f)}`;
     const line = draw("path", { class: frontClass(f), style, d: `M${f.points.map(at).join("L")}` });
     picture.append(line);
-    if (f.kind === "all" || f.kind === "bound") continue;
+    if (f.kind === "all") continue;
     for (const p of f.points) {
       const cost = axes.relative ? `${digits(p.over, 3)} times the bound's cost` : money(p.cost);
       const dot = draw("circle", { class: "front-dot", cx: axes.x(axes.cost(p)), cy: axes.y(p.attainment), r: 2.5, style: frontColor(f) && `fill:${frontColor(f)}` },

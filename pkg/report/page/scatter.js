@@ -90,7 +90,7 @@ function drawScatterAxes(picture, f) {
     picture.append(draw("text", { x: at, y: base + 16, "text-anchor": "middle" }, text));
   }
   picture.append(draw("line", { class: "axis", x1: scatterEdge.left, x2: f.width - scatterEdge.right, y1: base, y2: base }));
-  const title = f.relative ? "cost, as a multiple of the clairvoyant bound's" : "cost";
+  const title = f.relative ? "cost, as a multiple of the bound's" : "cost";
   picture.append(draw("text", { x: (scatterEdge.left + f.width - scatterEdge.right) / 2, y: f.height - 4, "text-anchor": "middle" }, title));
   if (f.relative) picture.append(draw("line", { class: "hover", x1: f.x(1), x2: f.x(1), y1: scatterEdge.top, y2: base }));
 }

@@ -86,7 +86,7 @@ func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error)
 	}
 	began, last := time.Now(), time.Now()
 	s := sweep.New(sweep.Options{
-		Cases: cases, Bound: true, Workers: o.workers, Known: log.known, Keep: log.keep(),
+		Cases: cases, Workers: o.workers, Known: log.known, Keep: log.keep(),
 		Progress: func(done int) {
 			b.runs = done
 			if time.Since(last) >= time.Minute {

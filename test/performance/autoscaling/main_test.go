@@ -3,7 +3,6 @@ package autoscaling
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,8 +16,6 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
-	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // madeTrace writes a conversation trace that has so many requests per second in each
@@ -81,7 +78,7 @@ func TestAPartOfTheTrials(t *testing.T) {
 		assert.Equal(t, ours[i], v["policy"])
 		assert.InDelta(t, 60, v["startupSeconds"], 0)
 		assert.InDelta(t, 2, v["seeds"], 0)
-		for _, key := range []string{"attainment", "cost", "frontCostAtSameAttainment", "ratio", "ratioNoise", "ratioIs", "frontAttainmentAtSameCost", "costOverBound", "boundRatio"} {
+		for _, key := range []string{"attainment", "cost", "frontCostAtSameAttainment", "ratio", "ratioNoise", "ratioIs", "frontAttainmentAtSameCost", "costOverBound"} {
 			assert.Contains(t, v, key)
 		}
 	}
@@ -93,13 +90,12 @@ func TestAPartOfTheTrials(t *testing.T) {
 		}
 	}
 	// Which of the rivals no other setting beats depends on where the front is looked at.
-	assert.Greater(t, families["bound"], 1)
 	assert.Greater(t, families["hpa:rps"]+families["hpa:inflight"], 1)
 	for family := range families {
-		assert.Contains(t, []any{"hpa:rps", "hpa:inflight", "bound"}, family)
+		assert.Contains(t, []any{"hpa:rps", "hpa:inflight"}, family)
 		assert.Contains(t, page, family)
 	}
-	assert.Len(t, rowsOf(t, numbers, "runs"), 4, "ours, the bound and the nearest rival")
+	assert.Len(t, rowsOf(t, numbers, "runs"), 3, "ours and the nearest rival")
 	assert.Len(t, rowsOf(t, numbers, "claims"), 5)
 	require.Len(t, rowsOf(t, numbers, "documented"), 1)
 	assert.Equal(t, "azure-conversation aws full, start-up 60 s", rowsOf(t, numbers, "documented")[0]["of"])
@@ -111,20 +107,6 @@ func TestAPartOfTheTrials(t *testing.T) {
 	assert.Contains(t, out, "| azure-conversation aws full, start-up 60 s | ")
 	assert.Regexp(t, `\n\d+ runs with 2 seeds in \S+, \S+ of processor, commit abc\n$`, out)
 	assert.Contains(t, page, "Ours against all others at their best")
-}
-
-// No ratio is less than that of the bound's front, which is told where both fronts attain as
-// much.
-func TestTheLeastRatioThatIsPossible(t *testing.T) {
-	f := &report.Fronts{Bound: []front.Point{{Attainment: 0.8, Cost: 700}, {Attainment: 1, Cost: 1000}}}
-	at := func(attainment float64, place front.Place) float64 {
-		v := &report.Judged{}
-		v.Own.Attainment, v.FrontCost, v.Place = attainment, 1000, place
-		return boundRatio(f, v)
-	}
-	assert.InDelta(t, 0.85, at(0.9, front.Within), 1e-9)
-	assert.True(t, math.IsNaN(at(0.9, front.Above)), "no rival attains as much")
-	assert.True(t, math.IsNaN(at(0.7, front.Within)), "nor does the bound's front say what less costs")
 }
 
 // A run that was interrupted goes on with what it noted, and says the same.
@@ -147,7 +129,7 @@ func TestItGoesOnAfterAnInterruption(t *testing.T) {
 		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	assert.Equal(t, first, second)
-	assert.Regexp(t, fmt.Sprintf(`\n%d runs with 1 seeds in `, len(lines)-5), out, "all but four of those noted, and the bound")
+	assert.Regexp(t, fmt.Sprintf(`\n%d runs with 1 seeds in `, len(lines)-6), out, "all but four of those noted")
 	whole, err := os.ReadFile(noted)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, lines, strings.SplitAfter(string(whole), "\n"))
@@ -193,7 +175,7 @@ func TestItTakesOverTheRivalsOfAnotherCommit(t *testing.T) {
 		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	assert.Equal(t, first, second)
-	assert.Contains(t, out, "\n3 runs with 1 seeds in ", "ours, and the bound")
+	assert.Contains(t, out, "\n2 runs with 1 seeds in ", "ours")
 
 	var told, progress strings.Builder
 	other := strings.Replace(old, data, "elsewhere", 1)

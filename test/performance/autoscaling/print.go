@@ -89,7 +89,7 @@ func ratioText(ratio, noise float64, is front.Place) string {
 // markdown is a table of the verdicts for a README: a line for each of ours on each case.
 func markdown(b *bench) string {
 	var lines strings.Builder
-	lines.WriteString("| trace, start-up | ours | kept, cost over the bound | others at the same attainment | ratio | least possible | others at the same cost |\n|---|---|---|---|---|---|---|\n")
+	lines.WriteString("| trace, start-up | ours | kept, cost over the bound | others at the same attainment | ratio | others at the same cost |\n|---|---|---|---|---|---|\n")
 	for i := range b.fronts {
 		f := &b.fronts[i]
 		for k := range f.Ours {
@@ -97,12 +97,8 @@ func markdown(b *bench) string {
 			if e, some := b.reports[i].Nearest(k); some {
 				nearest = fmt.Sprintf("%.2f, next %s", v.FrontCost/f.BoundCost, e.Policy)
 			}
-			possible := "-"
-			if r := boundRatio(f, v); !math.IsNaN(r) {
-				possible = fmt.Sprintf("%.2f", r)
-			}
-			fmt.Fprintf(&lines, "| %s | %s | %s | %s | %s | %s | %s |\n", b.place(i), v.Policy,
-				cellOf(v, f.BoundCost), nearest, ratioText(v.Ratio, v.Verdict.Noise, v.Place), possible, v.FrontMeets())
+			fmt.Fprintf(&lines, "| %s | %s | %s | %s | %s | %s |\n", b.place(i), v.Policy,
+				cellOf(v, f.BoundCost), nearest, ratioText(v.Ratio, v.Verdict.Noise, v.Place), v.FrontMeets())
 		}
 	}
 	return lines.String()

@@ -44,7 +44,7 @@ type kept struct {
 }
 
 // frontRow is one point of the front of a family; OnFront is set where it is on the front of
-// all rivals. The bound's own front is the family "bound".
+// all rivals.
 type frontRow struct {
 	where
 	Family  string `json:"family"`
@@ -65,9 +65,6 @@ type verdictRow struct {
 	Is                   front.Place `json:"ratioIs"`
 	FrontAttainment      *float64    `json:"frontAttainmentAtSameCost"`
 	FrontAttainmentNoise *float64    `json:"frontAttainmentNoise"`
-	// BoundRatio is what attaining as much costs at least who knows the future, over what it
-	// costs the front: no ratio is less.
-	BoundRatio *float64 `json:"boundRatio"`
 }
 
 // singleRow is the best single setting of a family over the plain traces. Its cost is in
@@ -103,15 +100,12 @@ func (b *bench) results() results {
 			p := &f.Points[k]
 			r.Fronts = append(r.Fronts, frontRow{at, p.Family, p.Policy, keptOf(p.Point, p.Noise, p.Seeds, f.BoundCost), p.OnFront})
 		}
-		for _, p := range f.Bound {
-			r.Fronts = append(r.Fronts, frontRow{at, "bound", "", keptOf(p, front.Point{Attainment: math.NaN(), Cost: math.NaN()}, 1, f.BoundCost), false})
-		}
 		for k := range f.Ours {
 			v := &f.Ours[k]
 			r.Verdicts = append(r.Verdicts, verdictRow{
 				at, v.Policy, keptOf(v.Own, v.Noise, v.Seeds, f.BoundCost),
 				orNull(v.FrontCost), orNull(v.FrontNoise.Cost), orNull(v.Ratio), orNull(v.Verdict.Noise), v.Place,
-				orNull(v.FrontAttainment), orNull(v.FrontNoise.Attainment), orNull(boundRatio(f, v)),
+				orNull(v.FrontAttainment), orNull(v.FrontNoise.Attainment),
 			})
 		}
 	}
@@ -126,15 +120,6 @@ func (b *bench) results() results {
 		r.Runs = append(r.Runs, runRow{at.Trace, at.Prices, at.Cluster, p.Result})
 	}
 	return r
-}
-
-// boundRatio is what attaining as much as one of ours costs at least, over what it costs the
-// front of the rivals; NaN where either does not attain it.
-func boundRatio(f *report.Fronts, v *report.Judged) float64 {
-	if least, at := front.Front(f.Bound).CostAt(v.Own.Attainment); at == front.Within && v.Place == front.Within {
-		return least / v.FrontCost
-	}
-	return math.NaN()
 }
 
 func (b *bench) where(i int) where {

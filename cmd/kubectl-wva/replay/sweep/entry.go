@@ -68,8 +68,6 @@ type Report struct {
 	Aside []Entry
 	// GivenUp is how many settings were.
 	GivenUp int
-	// Bound is the bound's own front with the first seed, if it was asked for.
-	Bound front.Front
 }
 
 // Judged are all rivals for package front.

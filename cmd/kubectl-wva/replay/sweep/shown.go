@@ -12,9 +12,9 @@ import (
 
 // Fronts is the report as people and other programs see it.
 func (r *Report) Fronts(c *Case) report.Fronts {
-	f := report.Fronts{Scene: c.Name, Startup: c.Startup.Seconds(), Tried: len(r.Rivals) + len(r.Aside), GivenUp: r.GivenUp, Bound: r.Bound}
+	f := report.Fronts{Scene: c.Name, Startup: c.Startup.Seconds(), Tried: len(r.Rivals) + len(r.Aside), GivenUp: r.GivenUp}
 	for _, trial := range c.Trials {
-		f.BoundCost += trial.Bound(c.Startup).Cost / float64(len(c.Trials))
+		f.BoundCost += trial.Bound().Cost / float64(len(c.Trials))
 	}
 	for i := range r.Ours {
 		e := r.Ours[i].Judged()
@@ -90,10 +90,10 @@ func (r *Report) Nearest(ours int) (Entry, bool) {
 	return on[len(on)-1], true
 }
 
-// Pictures plays ours again with the first seed, and beside them the bound and the rival
-// that is next on the front to the one of ours that keeps most, and keeps what happened.
+// Pictures plays ours again with the first seed, and beside them the rival that is next on
+// the front to the one of ours that keeps most, and keeps what happened.
 func (r *Report) Pictures(c *Case) ([]report.ReplayRun, error) {
-	policies := append(slices.Clone(c.Ours), "bound")
+	policies := slices.Clone(c.Ours)
 	most := -1
 	for i := range r.Verdicts {
 		if most < 0 || r.Verdicts[i].Own.Attainment > r.Verdicts[most].Own.Attainment {

@@ -15,8 +15,6 @@ import (
 // Options are what is swept.
 type Options struct {
 	Cases []Case
-	// Bound asks for the bound's own front, which takes seconds to find.
-	Bound bool
 	// Workers is how many runs go on at the same time. It changes no result.
 	Workers int
 	// Progress, unless nil, is told of every run that has ended.
@@ -135,9 +133,6 @@ func (s *Sweep) sweep(c *Case, r *Report) error {
 	for i := range r.Ours {
 		r.Verdicts = append(r.Verdicts, r.Verdict(i, ""))
 	}
-	if s.options.Bound {
-		s.run(func() { r.Bound = c.Trials[0].BoundFront(c.Startup) })
-	}
 	return nil
 }
 
@@ -155,7 +150,7 @@ func interest(c *Case, ours []Entry) (limit replay.Limit, focus []float64) {
 		limit.Cost = max(limit.Cost, interestTimes*mean.Cost)
 	}
 	if len(focus) == 0 {
-		return replay.Limit{Attainment: leastInterest, Cost: mostOverBound * c.Trials[0].Bound(c.Startup).Cost}, nil
+		return replay.Limit{Attainment: leastInterest, Cost: mostOverBound * c.Trials[0].Bound().Cost}, nil
 	}
 	return limit, focus
 }
