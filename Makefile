@@ -58,7 +58,7 @@ VALUES ?=
 NAME ?=
 NAMESPACE ?=
 
-# PKG is the package that "make mutate" changes, pkg/decision, or one file of one; with
+# PKG is the package that "make mutate" changes, pkg/decision/rate, or one file of one; with
 # SAMPLE it tries one change in so many, always the same ones.
 PKG ?=
 SAMPLE ?=

@@ -80,6 +80,14 @@ BEGIN {
 	may["cmd/kubectl-wva"] = ring0 " " ring1 " pkg/adapters/prometheus pkg/release manifests/crd cmd/kubectl-wva"
 	may["cmd/scheduler"] = ring0 " " ring1 " plugins cmd/scheduler"
 
+	# The stages of a decision, each of which may link those before it alone.
+	stages = split("contract signal fleet demand rate need limit allocate preempt settle", stage, " ")
+	before = ""
+	for (s = 1; s <= stages; s++) {
+		may["pkg/decision/" stage[s]] = "pkg/capacity pkg/forecast" before
+		before = before " pkg/decision/" stage[s]
+	}
+
 	# Of the standard library, what ring 0 may not name.
 	forbidden = "context log net os sync syscall unsafe math/rand"
 	seeded = "pkg/workload pkg/simulation pkg/replay"
@@ -98,6 +106,12 @@ $1 == "package" {
 	path = own($2)
 	room = one_of(path, "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration " \
 		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
+	# A package of the decision is a stage, and has a place in the list.
+	if (within(path, "pkg/decision") && path != "pkg/decision") {
+		room = path
+		if (!(path in may))
+			complain(path, "is no stage of the decision; name it in the list of hack/verify-imports.sh")
+	}
 	direct = split($3, imports, ",")
 	all = split($4, linked, ",")
 

@@ -10,6 +10,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 func TestOfTwoPurchasesOfNearlyTheSameCostTheOneThatServesMore(t *testing.T) {
@@ -27,9 +29,9 @@ func TestOneReplicaWithSpareStaysBesideAQueue(t *testing.T) {
 	w.setReplicas(1, 2)
 	w.now = w.now.Add(time.Hour)
 	policy := demoPolicy()
-	down := policy.Variants[Key{"ns", "a-h100"}]
+	down := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	down.Down.Window = 0
-	policy.Variants[Key{"ns", "a-h100"}] = down
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = down
 	s := w.snapshot()
 	for i := range s.Models[0].Variants[1].Replicas {
 		p := &s.Models[0].Variants[1].Replicas[i]
@@ -76,12 +78,14 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 
 // Of several that serve for the same, the first one's price is told.
 func TestTheFirstOfEqualPricesLends(t *testing.T) {
-	lender := func(name string, cost capacity.Cost) *variant {
-		return variantOf(variant{in: &Variant{Name: name, Cost: cost}, price: cost, rate: rate{trigger: capacity.Rate(cost)}})
+	lender := func(name string, cost capacity.Cost) *limit.Variant {
+		return variantOf(func(it *limit.Variant) {
+			it.In, it.Price, it.Rate = &Variant{Name: name, Cost: cost}, cost, rate.Rate{Trigger: capacity.Rate(cost)}
+		})
 	}
 	unknown := lender("unknown", 6)
-	best, factor, how := unknown.priced([]*variant{lender("free", 0), lender("first", 2), lender("second", 4)})
-	assert.Equal(t, "first", best.in.Name)
+	best, factor, how := unknown.Priced([]*rate.Variant{&lender("free", 0).Variant, &lender("first", 2).Variant, &lender("second", 4).Variant})
+	assert.Equal(t, "first", best.In.Name)
 	assert.InDelta(t, 3, float64(factor), 1e-9)
 	assert.Equal(t, "as much per cost as first", how)
 }
@@ -89,12 +93,14 @@ func TestTheFirstOfEqualPricesLends(t *testing.T) {
 // Of several known ones the one whose hardware is most alike lends, and of equal ones the
 // one that serves for less; nobody lends what was borrowed.
 func TestTheMostAlikeLends(t *testing.T) {
-	lender := func(name string, devices int, cost capacity.Cost, serves capacity.Rate) *variant {
-		return variantOf(variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, price: cost, rate: rate{trigger: serves, max: serves}})
+	lender := func(name string, devices int, cost capacity.Cost, serves capacity.Rate) *limit.Variant {
+		return variantOf(func(it *limit.Variant) {
+			it.In, it.Price, it.Rate = &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, cost, rate.Rate{Trigger: serves, Max: serves}
+		})
 	}
 	one, dear, cheap := lender("one", 1, 1, 3), lender("dear", 4, 9, 8), lender("cheap", 4, 5, 9)
 	unknown, other := lender("unknown", 8, 10, 0), lender("other", 8, 10, 0)
-	infer(modelOf(model{variants: []*variant{one, dear, cheap, unknown, other}}))
-	assert.InEpsilon(t, 9*math.Pow(2, 0.75), float64(unknown.rate.serves()), 1e-9)
-	assert.InDelta(t, float64(unknown.rate.max), float64(other.rate.max), 1e-9)
+	rate.Infer(&modelOf(func(it *limit.Model) { it.Variants = []*limit.Variant{one, dear, cheap, unknown, other} }).Model.Model)
+	assert.InEpsilon(t, 9*math.Pow(2, 0.75), float64(unknown.Rate.Serves()), 1e-9)
+	assert.InDelta(t, float64(unknown.Rate.Max), float64(other.Rate.Max), 1e-9)
 }

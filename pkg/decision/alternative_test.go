@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
 )
 
@@ -50,9 +53,9 @@ func TestTheAlternativeFits(t *testing.T) {
 			w.cluster = &placement.Cluster{Nodes: c.nodes}
 			policy := demoPolicy()
 			policy.Limited = c.limited
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Max = c.most
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			plan := first(w.snapshot(), policy)
 			require.Equal(t, 6, *plan.Models[0].Variants[1].Desired)
 			assert.Equal(t, c.want, plan.Models[0].Variants[0].Alternative)
@@ -68,10 +71,10 @@ func TestTheAlternativeTakesBoundedWork(t *testing.T) {
 		c := scene{seed: seed, models: 2, load: 0.5 + float64(seed%7)/3, limited: seed%3 > 0}
 		s, policy := c.build()
 		r := newRound(&s, &policy, &Memory{}, RoundFull)
-		r.answer()
-		for _, m := range r.models {
-			enough := r.alternative(m, math.MaxInt)
-			require.Equal(t, enough, r.alternative(m, workExplained), c)
+		answer(r)
+		for _, m := range r.Models {
+			enough := alternativeOf(r, within(r, m), math.MaxInt)
+			require.Equal(t, enough, alternativeOf(r, within(r, m), allocate.WorkExplained), c)
 			if enough != "" {
 				told++
 			}
@@ -81,8 +84,8 @@ func TestTheAlternativeTakesBoundedWork(t *testing.T) {
 
 	s, policy := thirtyVariants(30, 1)
 	r := newRound(&s, &policy, &Memory{}, RoundFull)
-	r.answer()
-	assert.Empty(t, r.alternative(r.models[0], workExplained))
+	answer(r)
+	assert.Empty(t, alternativeOf(r, within(r, r.Models[0]), allocate.WorkExplained))
 }
 
 // Two variants that share nodes are not offered the same room twice.
@@ -150,12 +153,15 @@ func TestTheAlternativeOfASwitch(t *testing.T) {
 // What replicas cost that miss the promise is paid too, and an answer without them is one.
 func TestTheAlternativeToMisfits(t *testing.T) {
 	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3, Cost: 4})
-	v.rate = rate{trigger: 2, max: 3}
-	misfit := variantOf(variant{in: &Variant{Name: "w", Current: 2, Ready: 2, Cost: 10}, managed: true, target: 2, policy: DefaultVariantPolicy(), rate: rate{trigger: 2, max: 3, bound: true}})
-	m.variants = append(m.variants, misfit)
-	m.need.required = 6
+	v.Rate = rate.Rate{Trigger: 2, Max: 3}
+	misfit := variantOf(func(it *limit.Variant) {
+		it.In, it.Managed, it.Target, it.Policy, it.Rate = &Variant{Name: "w", Current: 2, Ready: 2, Cost: 10}, true, 2, DefaultVariantPolicy(), rate.Rate{Trigger: 2, Max: 3, Bound: true}
+	})
+	m.Variants = append(m.Variants, misfit)
+	m.Stack()
+	m.Need.Required = 6
 	// 3*4 instead of 3*4 + 2*10.
-	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", r.alternative(m, math.MaxInt))
-	m.rated = false
-	assert.Empty(t, r.alternative(m, math.MaxInt), "nobody knows what a replica serves")
+	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", alternativeOf(r, within(r, m), math.MaxInt))
+	m.Rated = false
+	assert.Empty(t, alternativeOf(r, within(r, m), math.MaxInt), "nobody knows what a replica serves")
 }

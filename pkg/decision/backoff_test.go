@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
 )
 
 func TestBackOff(t *testing.T) {
@@ -24,8 +26,8 @@ func TestBackOff(t *testing.T) {
 	s := w.snapshot()
 	failing(&s)
 	plan, memory := Decide(s, policy, Memory{}, RoundFull)
-	key := Key{"ns", "a-h100"}
-	assert.Equal(t, leastPause, memory.Variants[key].Backoff.Pause)
+	key := Key{Namespace: "ns", Name: "a-h100"}
+	assert.Equal(t, fleet.LeastPause, memory.Variants[key].Backoff.Pause)
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back")
 	assert.Positive(t, *plan.Models[0].Variants[1].Desired, "the next variant takes its part")
 
@@ -41,7 +43,7 @@ func TestBackOff(t *testing.T) {
 	s = w.snapshot()
 	failing(&s)
 	_, memory = Decide(s, policy, memory, RoundFull)
-	assert.Equal(t, 2*leastPause, memory.Variants[key].Backoff.Pause, "the next pause is twice as long")
+	assert.Equal(t, 2*fleet.LeastPause, memory.Variants[key].Backoff.Pause, "the next pause is twice as long")
 
 	w.now = w.now.Add(time.Hour)
 	_, memory = Decide(w.snapshot(), policy, memory, RoundFull)
@@ -54,14 +56,14 @@ func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
 	s := w.snapshot()
 	v := &s.Models[0].Variants[0]
 	v.Current = 2
-	v.Starting = []Starting{{Name: "failing", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+	v.Starting = []Starting{{Name: "failing", Since: s.Time.Add(-fleet.NodePatience - time.Second), Unschedulable: true}}
 	v.Startup = 0
 	policy := policyFor(false, "a-h100", "b-l40s")
 	plan, memory := Decide(s, policy, Memory{}, RoundFull)
 	assert.Equal(t, 2, *plan.Models[0].Variants[0].Desired, "not given back before another one has a node")
 	others := *plan.Models[0].Variants[1].Desired
 	require.Positive(t, others)
-	assert.NotEmpty(t, memory.Variants[Key{"ns", "a-h100"}].Backoff)
+	assert.NotEmpty(t, memory.Variants[Key{Namespace: "ns", Name: "a-h100"}].Backoff)
 
 	s.Models[0].Variants[1].Current = others
 	for i := range others {
@@ -181,7 +183,7 @@ func TestAVariantThatIsLeftAloneSaysUntilWhen(t *testing.T) {
 	w.variants = w.variants[:1]
 	w.cluster = machines(1)
 	s := w.snapshot()
-	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: s.Time.Add(time.Minute), Pause: time.Minute, Ready: 1}}}}
+	memory := Memory{Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: "a-h100"}: {Backoff: Backoff{Until: s.Time.Add(time.Minute), Pause: time.Minute, Ready: 1}}}}
 	plan, _ := Decide(s, policyFor(true, "a-h100"), memory, RoundFull)
 	v := plan.Models[0].Variants[0]
 	assert.Equal(t, ReasonBackingOff, v.Reason, v.Message)
@@ -195,9 +197,9 @@ func TestAVariantThatIsLeftAloneSaysWhy(t *testing.T) {
 		true:  "backing off: replicas found no node; next try in 1m0s",
 		false: "backing off after failed starts; next try in 1m0s",
 	} {
-		v := variantOf(variant{in: &Variant{}, fleet: fleet{paused: time.Minute}})
-		v.next.Backoff.Full = full
-		assert.Equal(t, want, v.pausedDetail())
+		v := variantOf(func(it *limit.Variant) { it.In, it.Fleet = &Variant{}, fleet.Fleet{Paused: time.Minute} })
+		v.Next.Backoff.Full = full
+		assert.Equal(t, want, v.PausedDetail())
 	}
 }
 
@@ -214,12 +216,12 @@ func TestAPauseEndsWithItsRollingUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Rolling: c.rolling})
-			v.old.Backoff = Backoff{Until: epoch.Add(time.Minute), Pause: time.Minute, Ready: 1, Rolling: c.began}
-			assert.Equal(t, c.paused, r.backoffOf(v, &fleet{}) != Backoff{})
+			v.Old.Backoff = Backoff{Until: epoch.Add(time.Minute), Pause: time.Minute, Ready: 1, Rolling: c.began}
+			assert.Equal(t, c.paused, within(r, v).BackoffOf(&fleet.Fleet{}) != Backoff{})
 		})
 	}
 	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Rolling: true})
-	assert.True(t, r.backoffOf(v, &fleet{unplaceable: true}).Rolling)
+	assert.True(t, within(r, v).BackoffOf(&fleet.Fleet{Unplaceable: true}).Rolling)
 }
 
 // A pause that began without room ends when there is some, unless replicas wait in vain all the
@@ -238,11 +240,11 @@ func TestAPauseEndsWhenThereIsRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, v := roomFor(c.full, c.unknown)
 			was := Backoff{Until: epoch.Add(time.Minute), Pause: time.Minute, Full: c.began}
-			v.old.Backoff = was
+			v.Old.Backoff = was
 			if c.ends {
 				was = Backoff{}
 			}
-			assert.Equal(t, was, r.backoffOf(v, &fleet{unplaceable: c.vain}))
+			assert.Equal(t, was, within(r, v).BackoffOf(&fleet.Fleet{Unplaceable: c.vain}))
 		})
 	}
 }
@@ -252,8 +254,8 @@ func TestAPauseCountsFromTheLastOfThem(t *testing.T) {
 	for vain, until := range map[bool]time.Duration{true: 2 * time.Minute, false: 10 * time.Second} {
 		t.Run(fmt.Sprint(vain), func(t *testing.T) {
 			r, v := roomFor(false, false)
-			v.old.Backoff = Backoff{Until: epoch.Add(10 * time.Second), Pause: 2 * time.Minute, Ready: 3}
-			next := r.backoffOf(v, &fleet{unplaceable: vain})
+			v.Old.Backoff = Backoff{Until: epoch.Add(10 * time.Second), Pause: 2 * time.Minute, Ready: 3}
+			next := within(r, v).BackoffOf(&fleet.Fleet{Unplaceable: vain})
 			assert.Equal(t, Backoff{Until: epoch.Add(until), Pause: 2 * time.Minute, Ready: 3}, next)
 		})
 	}
@@ -264,37 +266,42 @@ func TestAPauseCountsFromTheLastOfThem(t *testing.T) {
 func TestAPauseBeginsWithoutRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		full, unknown, refused bool
-		vain                   state
+		vain                   fleet.State
 		without                bool
 	}{
-		"none fits":       {full: true, vain: stateUnschedulable, without: true},
-		"none has a pod":  {full: true, vain: stateNoPod, without: true},
-		"one would fit":   {vain: stateUnschedulable},
-		"nobody knows":    {full: true, unknown: true, vain: stateUnschedulable},
-		"they only crash": {full: true, vain: stateCrashLooping},
-		"their own room":  {full: true, refused: true, vain: stateUnschedulable},
+		"none fits":       {full: true, vain: fleet.StateUnschedulable, without: true},
+		"none has a pod":  {full: true, vain: fleet.StateNoPod, without: true},
+		"one would fit":   {vain: fleet.StateUnschedulable},
+		"nobody knows":    {full: true, unknown: true, vain: fleet.StateUnschedulable},
+		"they only crash": {full: true, vain: fleet.StateCrashLooping},
+		"their own room":  {full: true, refused: true, vain: fleet.StateUnschedulable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, v := roomFor(c.full, c.unknown)
 			if c.refused {
-				v.next.Refused = epoch
+				v.Next.Refused = epoch
 			}
-			f := fleet{unplaceable: true}
-			f.count[c.vain] = 1
-			assert.Equal(t, Backoff{Until: epoch.Add(leastPause), Pause: leastPause, Full: c.without}, r.backoffOf(v, &f))
+			f := fleet.Fleet{Unplaceable: true}
+			f.Count[c.vain] = 1
+			assert.Equal(t, Backoff{Until: epoch.Add(fleet.LeastPause), Pause: fleet.LeastPause, Full: c.without}, within(r, v).BackoffOf(&f))
 		})
 	}
 }
 
 // roomFor is a round with one node, which is full or whose room nobody knows, and a variant.
-func roomFor(full, unknown bool) (*round, *variant) {
+func roomFor(full, unknown bool) (*limit.Round, *limit.Variant) {
 	policy, memory, cluster := DefaultPolicy(), Memory{}, machines(1)
 	if full {
 		cluster.Nodes[0].Free.Devices = 0
 	}
+	if unknown {
+		cluster = nil
+	}
 	r := newRound(&Snapshot{Time: epoch, Cluster: cluster}, &policy, &memory, RoundFull)
 	if !unknown {
-		r.trial = placement.NewTrial(cluster)
+		r.Trial = placement.NewTrial(r.Snapshot.Cluster)
 	}
-	return r, variantOf(variant{in: &Variant{Name: "v", Request: request("H100", 1)}})
+	v := within(r, variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "v", Request: request("H100", 1)} }))
+	v.Crowded = r.Full(v)
+	return r, v
 }

@@ -12,6 +12,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
 )
 
 func TestALimitIsBorneOutByWhatIsSeen(t *testing.T) {
@@ -34,25 +35,27 @@ func TestALimitIsBorneOutByWhatIsSeen(t *testing.T) {
 		"nothing is known":                     {Variant{}, Batch{Most: 300, Waited: 300}, 0},
 		"below zero":                           {Variant{BatchLimit: -1, BatchSource: stated}, Batch{}, 0},
 	} {
-		v := variantOf(variant{in: &c.in})
-		v.next.Batch = c.seen
-		assert.Equal(t, c.want, v.batchLimit(), name)
+		v := variantOf(func(it *limit.Variant) { it.In = &c.in })
+		v.Next.Batch = c.seen
+		assert.Equal(t, c.want, v.BatchLimit(), name)
 	}
 }
 
 func TestWhatIsSeenOfABatch(t *testing.T) {
-	at := func(value float64, ago time.Duration) Sample { return Sample{value, epoch.Add(-ago), true} }
+	at := func(value float64, ago time.Duration) Sample {
+		return Sample{Value: value, Time: epoch.Add(-ago), Present: true}
+	}
 	in := &Variant{Name: "v", Replicas: []Replica{
 		{Running: at(90, 0), Waiting: at(0, 0)}, {Running: at(40, 0), Waiting: at(2, 0)}, {Running: at(70, 0)}, {Running: at(500, time.Hour), Waiting: at(9, 0)},
 	}}
 	r, _, v := bare(DefaultPolicy(), Memory{}, in)
-	assert.Equal(t, Batch{Most: 70, Waited: 40}, r.batchOf(v), "of what is fresh, and not shown by one of three alone")
-	v.old.Batch = Batch{Most: 100, Waited: 95}
-	assert.Equal(t, Batch{Most: 100, Waited: 95}, r.batchOf(v), "it stands")
+	assert.Equal(t, Batch{Most: 70, Waited: 40}, within(r, v).BatchOf(), "of what is fresh, and not shown by one of three alone")
+	v.Old.Batch = Batch{Most: 100, Waited: 95}
+	assert.Equal(t, Batch{Most: 100, Waited: 95}, within(r, v).BatchOf(), "it stands")
 	in.Rolling = true
-	assert.Equal(t, Batch{Most: 70, Waited: 40}, r.batchOf(v), "another version may take another number")
+	assert.Equal(t, Batch{Most: 70, Waited: 40}, within(r, v).BatchOf(), "another version may take another number")
 	in.Replicas = in.Replicas[:2]
-	assert.Equal(t, Batch{Most: 90, Waited: 40}, r.batchOf(v), "of two nobody knows which is wrong")
+	assert.Equal(t, Batch{Most: 90, Waited: 40}, within(r, v).BatchOf(), "of two nobody knows which is wrong")
 }
 
 // Nothing waits: then a limit that nobody stated moves no plan, whatever it is, in neither mode.
@@ -69,7 +72,7 @@ func TestALimitThatNobodyStatedNeverBuys(t *testing.T) {
 			memory, now := Memory{}, epoch
 			for range 6 {
 				v := Variant{Name: "web", Current: replicas, Ready: replicas, Request: request("H100", 1), Cost: 6.88, KVTokens: 447936, Startup: 2 * time.Minute, Picks: true, BatchLimit: limit, BatchSource: source}
-				s := func(x float64) Sample { return Sample{x, now.Add(-3 * time.Second), true} }
+				s := func(x float64) Sample { return Sample{Value: x, Time: now.Add(-3 * time.Second), Present: true} }
 				for i := range replicas {
 					v.Replicas = append(v.Replicas, Replica{Name: fmt.Sprint("web-", i), Node: "H100-0", Since: epoch.Add(-time.Hour), KVUse: s(running * 375 / 447936), Waiting: s(0), Running: s(running),
 						Served: s(running / 6), InService: s(6), InFlightGrowth: s(0), Recent: s(running / 6), RecentSpan: 15 * time.Second, Input: s(300), Output: s(150), KVTokens: s(447936), TTFT: s(0.1), ITL: s(0.039)})

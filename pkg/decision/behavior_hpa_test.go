@@ -10,6 +10,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // Policies have the meaning that the HPA of Kubernetes gives to them: each line of the table is
@@ -28,17 +32,19 @@ func TestPoliciesAreThoseOfTheHPA(t *testing.T) {
 		b, up := behaviorIn(t, part[0])
 		policy := DefaultPolicy()
 		policy.Growth = Growth{}
-		r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
-		v := variantOf(variant{in: &Variant{Name: "v", Current: current}, key: Key{"ns", "v"}, managed: true, target: wanted})
-		v.old.History = historyIn(t, part[1])
-		v.policy = VariantPolicy{Max: -1, Up: b, Down: b}
+		r := &limit.Round{Round: signal.Round{Snapshot: &Snapshot{Time: epoch}, Policy: &policy, Kind: RoundFull}}
+		v := variantOf(func(it *limit.Variant) {
+			it.In, it.Key, it.Managed, it.Target = &Variant{Name: "v", Current: current}, Key{Namespace: "ns", Name: "v"}, true, wanted
+		})
+		v.Old.History = historyIn(t, part[1])
+		v.Policy = VariantPolicy{Max: -1, Up: b, Down: b}
 		if up {
-			most, _ := r.mayReach(v)
+			most, _ := r.MayReach(within(r, v))
 			assert.Equal(t, want, min(wanted, most), line)
 			continue
 		}
-		r.behavior(modelOf(model{variants: []*variant{v}}), nil, nil, false)
-		assert.Equal(t, want, v.target, line)
+		settle.ApplyBehavior(r, within(r, modelOf(func(it *limit.Model) { it.Variants = []*limit.Variant{v} })), nil, nil, false)
+		assert.Equal(t, want, v.Target, line)
 	}
 }
 

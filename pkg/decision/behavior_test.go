@@ -10,6 +10,12 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/demand"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -96,23 +102,25 @@ func TestBehavior(t *testing.T) {
 		"the lowest of the window on the way up":        {up: Behavior{Window: time.Minute}, current: 2, wanted: 9, past: past(ago(30, 2, 4)), want: 4, reason: ReasonStabilized},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := Key{"ns", "v"}
+			key := Key{Namespace: "ns", Name: "v"}
 			policy := DefaultPolicy()
 			policy.Growth = Growth{}
-			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
-			v := variantOf(variant{in: &Variant{Name: "v", Current: tc.current}, key: key, managed: true, target: tc.wanted})
-			v.old.History = tc.past
-			v.policy = VariantPolicy{Max: -1, Up: tc.up, Down: tc.down}
+			r := &limit.Round{Round: signal.Round{Snapshot: &Snapshot{Time: epoch}, Policy: &policy, Kind: RoundFull}}
+			v := variantOf(func(it *limit.Variant) {
+				it.In, it.Key, it.Managed, it.Target = &Variant{Name: "v", Current: tc.current}, key, true, tc.wanted
+			})
+			v.Old.History = tc.past
+			v.Policy = VariantPolicy{Max: -1, Up: tc.up, Down: tc.down}
 			if tc.wanted > tc.current {
-				most, why := r.mayReach(v)
-				assert.Equal(t, tc.want, r.heldUp(v, min(tc.wanted, most), min(tc.wanted, most)), "what may be bought")
+				most, why := r.MayReach(within(r, v))
+				assert.Equal(t, tc.want, r.HeldUp(within(r, v), min(tc.wanted, most), min(tc.wanted, most)), "what may be bought")
 				assert.Equal(t, tc.reason == ReasonRateLimited, tc.wanted > most)
 				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
 				return
 			}
-			r.behavior(modelOf(model{variants: []*variant{v}}), nil, nil, false)
-			assert.Equal(t, tc.want, v.target)
-			assert.Equal(t, tc.reason, v.plan.Reason)
+			settle.ApplyBehavior(r, within(r, modelOf(func(it *limit.Model) { it.Variants = []*limit.Variant{v} })), nil, nil, false)
+			assert.Equal(t, tc.want, v.Target)
+			assert.Equal(t, tc.reason, v.Plan.Reason)
 		})
 	}
 }
@@ -136,9 +144,9 @@ func TestGrowthOfReplicasThatFindNoNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: tc.ready, Current: 10})
-			r.policy.Growth, v.policy.Up, v.target = tc.growth, tc.up, 200
-			v.fleet.count[stateUnschedulable] = tc.unplaced
-			most, why := r.mayReach(v)
+			r.Policy.Growth, v.Policy.Up, v.Target = tc.growth, tc.up, 200
+			v.Fleet.Count[fleet.StateUnschedulable] = tc.unplaced
+			most, why := r.MayReach(within(r, v))
 			assert.Equal(t, tc.want, most)
 			assert.Equal(t, tc.why, why)
 		})
@@ -159,13 +167,15 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := DefaultPolicy()
-			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
-			v := variantOf(variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy})
-			m := modelOf(model{variants: []*variant{v}})
-			r.minimum(v)
-			r.bounds(m)
-			r.behavior(m, nil, nil, false)
-			assert.Equal(t, tc.want, v.target)
+			r := &limit.Round{Round: signal.Round{Snapshot: &Snapshot{Time: epoch}, Policy: &policy, Kind: RoundFull}}
+			v := variantOf(func(it *limit.Variant) {
+				it.In, it.Managed, it.Target, it.Policy = &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, true, tc.wanted, tc.policy
+			})
+			m := modelOf(func(it *limit.Model) { it.Variants = []*limit.Variant{v} })
+			r.Minimum(within(r, v))
+			r.Bounds(within(r, m))
+			settle.ApplyBehavior(r, within(r, m), nil, nil, false)
+			assert.Equal(t, tc.want, v.Target)
 		})
 	}
 }
@@ -183,9 +193,9 @@ func TestScaleUpHoldsInAClusterThatGrows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := demoPolicy()
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Up = c.up
-			policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: own}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a-h100"}: own}
 			w, memory := newWorld(5), Memory{}
 			w.variants = w.variants[:1]
 			w.setReplicas(0, 2)
@@ -218,18 +228,18 @@ func TestAForecastIsGivenOneStartup(t *testing.T) {
 	}{
 		"within its start-up":              {30 * time.Second, 20 * time.Second, 5 * time.Minute, 6},
 		"a start-up later":                 {30 * time.Second, 31 * time.Second, 5 * time.Minute, 4},
-		"none was seen":                    {0, defaultLead, 5 * time.Minute, 6},
-		"none was seen for as long":        {0, defaultLead + 1, 5 * time.Minute, 4},
+		"none was seen":                    {0, allocate.DefaultLead, 5 * time.Minute, 6},
+		"none was seen for as long":        {0, allocate.DefaultLead + 1, 5 * time.Minute, 4},
 		"the start-up exceeds the window":  {time.Hour, time.Minute, time.Minute, 6},
 		"and so does the time since":       {time.Hour, time.Minute + 1, time.Minute, 2},
 		"beyond the window nothing counts": {30 * time.Second, 5 * time.Minute, 5 * time.Minute, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 2, Startup: c.startup})
-			m.lead, v.target = r.lead(m.variants), 2
+			m.Lead, v.Target = allocate.LeadOf(r, m.Variants), 2
 			past := []Stretch{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
-			v.policy.Down.Window = c.window
-			highest, _, _ := r.highestNeeded(m, v, past)
+			v.Policy.Down.Window = c.window
+			highest, _, _ := settle.HighestNeeded(r, within(r, m), within(r, v), past)
 			assert.Equal(t, c.want, highest)
 		})
 	}
@@ -260,13 +270,13 @@ func TestTheDefaultWindowIsForLoadsThatJump(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 6, Startup: time.Minute})
-			m.sized, v.target = !c.plain, 2
-			m.demand = demand{known: !c.unknown, risk: 0.9, forecast: &forecast.Belief{Lately: c.lately}}
-			v.policy = DefaultVariantPolicy()
+			m.Sized, v.Target = !c.plain, 2
+			m.Demand = demand.Demand{Known: !c.unknown, Risk: 0.9, Forecast: &forecast.Belief{Lately: c.lately}}
+			v.Policy = DefaultVariantPolicy()
 			if c.chose != 0 {
-				v.policy.Down = Behavior{Window: c.chose}
+				v.Policy.Down = Behavior{Window: c.chose}
 			}
-			highest, started, held := r.highestNeeded(m, v, []Stretch{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
+			highest, started, held := settle.HighestNeeded(r, within(r, m), within(r, v), []Stretch{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
 			assert.Equal(t, c.want, highest)
 			assert.Equal(t, c.held, max(started, held))
 		})
@@ -278,7 +288,7 @@ func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 	for name, c := range map[string]struct {
 		now, queued, each capacity.Rate
 		plain, unknown    bool
-		evidence          evidence
+		evidence          signal.Evidence
 		want              int
 	}{
 		"half of it":                {now: 5, each: 2.5, want: 2},
@@ -290,13 +300,13 @@ func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 		"nor does anything arrive":  {want: 4},
 		"saturation alone sizes":    {now: 5, each: 2.5, plain: true, want: 4},
 		"the demand is unknown":     {now: 5, each: 2.5, unknown: true, want: 4},
-		"a part of it is not heard": {now: 5, each: 2.5, evidence: evidencePartial, want: 4},
+		"a part of it is not heard": {now: 5, each: 2.5, evidence: signal.EvidencePartial, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
-			v.rate.trigger, v.wanted, m.demand.now, m.need.queued = c.each, 4, c.now, c.queued
-			m.sized, m.demand.known, m.evidence = !c.plain, !c.unknown, c.evidence
-			assert.Equal(t, c.want, m.needed(v))
+			v.Rate.Trigger, v.Wanted, m.Demand.Now, m.Need.Queued = c.each, 4, c.now, c.queued
+			m.Sized, m.Demand.Known, m.Evidence = !c.plain, !c.unknown, c.evidence
+			assert.Equal(t, c.want, settle.NeededOf(m, v))
 		})
 	}
 }
@@ -305,10 +315,10 @@ func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 // is none.
 func TestOneMoreWithinTheToleranceIsTheObstacle(t *testing.T) {
 	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 10, Current: 10, Request: request("H100", 1)})
-	v.policy.Up.Tolerance = 0.2
+	v.Policy.Up.Tolerance = 0.2
 	for target, want := range map[int]Reason{10: ReasonWithinTolerance, 11: ReasonWithinTolerance, 12: ReasonNoSlots} {
-		v.target = target
-		reason, _ := r.obstacle(v, 20)
+		v.Target = target
+		reason, _ := r.Obstacle(within(r, v), 20)
 		assert.Equal(t, want, reason, "of ten the %dth", target+1)
 	}
 }
@@ -325,7 +335,7 @@ func TestTheToleranceIsOfTheWholePurchase(t *testing.T) {
 		policy := demoPolicy()
 		own := DefaultVariantPolicy()
 		own.Up.Tolerance = tolerance
-		policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: own}
+		policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a-h100"}: own}
 		plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 		return *plan.Models[0].Variants[0].Desired - 10
 	}
@@ -343,12 +353,12 @@ func TestMissingRoundsCoverNoWindow(t *testing.T) {
 	policy := DefaultPolicy()
 	for gap, missed := range map[time.Duration]bool{policy.Freshness.Ageing - 1: false, policy.Freshness.Ageing: true} {
 		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 8, Ready: 8})
-		v.old.History = []Stretch{{From: epoch.Add(-2 * time.Hour), Until: epoch.Add(-gap), Replicas: 8, Wanted: 2, Needed: 2, Decided: true}}
-		r.admit(v)
-		v.target, v.wanted = 2, 2
-		r.slowDown(m, v, 8)
-		assert.Equal(t, missed, v.target == 8, "%v", v.plan.Steps)
-		assert.Equal(t, missed, r.history(v)[0].From.Equal(epoch))
+		v.Old.History = []Stretch{{From: epoch.Add(-2 * time.Hour), Until: epoch.Add(-gap), Replicas: 8, Wanted: 2, Needed: 2, Decided: true}}
+		within(r, v).Admit()
+		v.Target, v.Wanted = 2, 2
+		settle.SlowDown(r, within(r, m), within(r, v), 8)
+		assert.Equal(t, missed, v.Target == 8, "%v", v.Plan.Steps)
+		assert.Equal(t, missed, settle.HistoryOf(r, within(r, v))[0].From.Equal(epoch))
 	}
 }
 
@@ -358,26 +368,27 @@ func TestWhatIsNeededDependsOnNoName(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "a", Ready: 6, Current: 6})
 		other := *v
-		in := *v.in
-		in.Name, other.in, other.key = "b", &in, Key{"ns", "b"}
-		other.old, other.next = &VariantMemory{}, &VariantMemory{}
-		m.variants = append(m.variants, &other)
-		m.sized, m.demand.known, m.demand.now, m.demand.forecast = true, true, 9, &forecast.Belief{}
-		held := m.variants[0]
+		in := *v.In
+		in.Name, other.In, other.Key = "b", &in, Key{Namespace: "ns", Name: "b"}
+		other.Old, other.Next = &VariantMemory{}, &VariantMemory{}
+		m.Variants = append(m.Variants, &other)
+		m.Stack()
+		m.Sized, m.Demand.Known, m.Demand.Now, m.Demand.Forecast = true, true, 9, &forecast.Belief{}
+		held := m.Variants[0]
 		if !first {
-			held = m.variants[1]
+			held = m.Variants[1]
 		}
-		for _, w := range m.variants {
-			w.target = 2
+		for _, w := range m.Variants {
+			w.Target = 2
 			past := Stretch{From: epoch.Add(-time.Hour), Until: epoch.Add(-time.Second), Replicas: 6, Wanted: 2, Needed: 2, Desired: 6, Decided: true}
 			if w == held {
 				past.Wanted, past.Needed = 6, 6
 			}
-			w.old.History = []Stretch{past}
+			w.Old.History = []Stretch{past}
 		}
-		r.behavior(m, nil, nil, false)
-		assert.Equal(t, []int{2, 2}, []int{m.variants[0].needed, m.variants[1].needed})
-		assert.Equal(t, 6, held.target, "it is held")
+		settle.ApplyBehavior(r, within(r, m), nil, nil, false)
+		assert.Equal(t, []int{2, 2}, []int{m.Variants[0].Needed, m.Variants[1].Needed})
+		assert.Equal(t, 6, held.Target, "it is held")
 	}
 }
 
@@ -385,14 +396,14 @@ func TestWhatIsNeededDependsOnNoName(t *testing.T) {
 func TestWhatKeepsReplicasIsNamed(t *testing.T) {
 	for want, chosen := range map[string]bool{"one start-up (1m0s) keeps 5": false, "stabilization window (5m0s) keeps 5": true} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 6, Startup: time.Minute})
-		v.policy, v.target, m.sized = DefaultVariantPolicy(), 2, true
-		m.demand = demand{known: true, risk: 0.9, forecast: &forecast.Belief{}}
+		v.Policy, v.Target, m.Sized = DefaultVariantPolicy(), 2, true
+		m.Demand = demand.Demand{Known: true, Risk: 0.9, Forecast: &forecast.Belief{}}
 		if chosen {
-			v.policy.Down = Behavior{Window: 5 * time.Minute}
+			v.Policy.Down = Behavior{Window: 5 * time.Minute}
 		}
-		v.old.History = []Stretch{{From: epoch.Add(-10 * time.Minute), Until: epoch.Add(-30 * time.Second), Replicas: 6, Wanted: 5, Needed: 5, Decided: true}}
-		r.slowDown(m, v, 6)
-		assert.Equal(t, 5, v.target)
-		assert.Equal(t, want, v.plan.Message)
+		v.Old.History = []Stretch{{From: epoch.Add(-10 * time.Minute), Until: epoch.Add(-30 * time.Second), Replicas: 6, Wanted: 5, Needed: 5, Decided: true}}
+		settle.SlowDown(r, within(r, m), within(r, v), 6)
+		assert.Equal(t, 5, v.Target)
+		assert.Equal(t, want, v.Plan.Message)
 	}
 }

@@ -37,11 +37,11 @@ func estate(variants int, share float64) (Snapshot, Policy) {
 			for k := range v.Replicas {
 				r := &v.Replicas[k]
 				r.Name = fmt.Sprintf("%s-%d", v.Name, k)
-				r.ITL, r.TTFT = Sample{0.01 + r.Running.Value/1e4, r.Running.Time, true}, Sample{0.1, r.Running.Time, true}
+				r.ITL, r.TTFT = Sample{Value: 0.01 + r.Running.Value/1e4, Time: r.Running.Time, Present: true}, Sample{Value: 0.1, Time: r.Running.Time, Present: true}
 			}
 		}
 		s.Models = append(s.Models, m)
-		policy.Promises[ModelKey{"ns", m.ID}] = Promise{Class: "c", Priority: 1 + i%5, SLO: capacity.SLO{TTFT: 1000, ITL: 30}}
+		policy.Promises[ModelKey{Namespace: "ns", ID: m.ID}] = Promise{Class: "c", Priority: 1 + i%5, SLO: capacity.SLO{TTFT: 1000, ITL: 30}}
 	}
 	s.Cluster = &placement.Cluster{Nodes: append(nodes(variants/2, "H100", 8), nodes(variants/2, "L40S", 8)...)}
 	return s, policy
@@ -110,7 +110,7 @@ func fivePriorities(variants int) (Snapshot, Policy) {
 	s, policy := estate(variants, 1.4)
 	devices := [2]int{}
 	for i := range s.Models {
-		s.Models[i].Queue = Sample{500, s.Models[i].Arrival.Time, true}
+		s.Models[i].Queue = Sample{Value: 500, Time: s.Models[i].Arrival.Time, Present: true}
 		for j := range s.Models[i].Variants {
 			devices[j] += len(s.Models[i].Variants[j].Replicas) * s.Models[i].Variants[j].Request.Shape.Devices
 		}

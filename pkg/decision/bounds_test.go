@@ -21,7 +21,7 @@ func TestNoNumberIsBeyondAScaleTarget(t *testing.T) {
 				for _, name := range []string{"a-h100", "b-l40s"} {
 					own := DefaultVariantPolicy()
 					own.OnUnknown = OnUnknownAllow
-					p.Variants[Key{"ns", name}] = own
+					p.Variants[Key{Namespace: "ns", Name: name}] = own
 				}
 			},
 			"a few nodes that may become more": func(s *Snapshot, _ *Policy) {

@@ -8,16 +8,18 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // sizedOf is what replicas are sized for where so much arrives now and is expected, and one
 // replica serves 4 req/s within the promise and so much where more may miss it.
 func sizedOf(policy Policy, now, expected, peak capacity.Rate) float64 {
 	r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Cost: 1})
-	m.demand.now, m.ahead, m.sized = now, expected, true
-	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
-	v.next.Sizing = Sizing{Share: policy.Share, PeakShare: policy.peakShare(), Rate: 4, PeakRate: peak}
-	return float64(r.sizedFor(m, m.ahead))
+	m.Demand.Now, m.Ahead, m.Sized = now, expected, true
+	v.Rate = rate.Rate{Trigger: 8, Max: 9, Promised: 4, Bound: true}
+	v.Next.Sizing = Sizing{Share: policy.Share, PeakShare: rate.PeakShare(&policy), Rate: 4, PeakRate: peak}
+	return float64(within(r, m).SizedFor(m.Ahead))
 }
 
 func TestThePromiseIsABudget(t *testing.T) {
@@ -43,7 +45,7 @@ func TestTheBudgetIsSpentAndNotMore(t *testing.T) {
 		for _, share := range []float64{0.9, 0.95, 0.99, 0.999} {
 			policy := DefaultPolicy()
 			policy.Risk, policy.Share = risk, share
-			atPeak, before := policy.peakShare(), 0.0
+			atPeak, before := rate.PeakShare(&policy), 0.0
 			assert.GreaterOrEqual(t, atPeak, 0.5)
 			assert.LessOrEqual(t, atPeak, share)
 			for now := 1.0; now < 100; now++ {
@@ -69,11 +71,14 @@ func TestTheBudgetIsSpentAndNotMore(t *testing.T) {
 // others serve no more when more may miss it.
 func TestAMisfitSpendsNoBudget(t *testing.T) {
 	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Cost: 1})
-	m.demand.now, m.ahead, m.sized = 50, 100, true
-	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
-	v.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 4, PeakRate: 4}
-	misfit := variantOf(variant{in: &Variant{Name: "w", Cost: 1}, price: 1, rate: rate{trigger: 8, max: 9, bound: true}})
-	misfit.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 1, PeakRate: 2}
-	m.variants = append(m.variants, misfit)
-	assert.InDelta(t, 100, float64(r.sizedFor(m, m.ahead)), 1e-9)
+	m.Demand.Now, m.Ahead, m.Sized = 50, 100, true
+	v.Rate = rate.Rate{Trigger: 8, Max: 9, Promised: 4, Bound: true}
+	v.Next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 4, PeakRate: 4}
+	misfit := variantOf(func(it *limit.Variant) {
+		it.In, it.Price, it.Rate = &Variant{Name: "w", Cost: 1}, 1, rate.Rate{Trigger: 8, Max: 9, Bound: true}
+	})
+	misfit.Next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 1, PeakRate: 2}
+	m.Variants = append(m.Variants, misfit)
+	m.Stack()
+	assert.InDelta(t, 100, float64(within(r, m).SizedFor(m.Ahead)), 1e-9)
 }

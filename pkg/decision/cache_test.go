@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // A server that never shows how full its KV cache is follows its load all the same, by its queue and by
@@ -80,7 +83,7 @@ func TestWhichCachesAreMissed(t *testing.T) {
 		memory := Memory{}
 		for _, l := range c.looks {
 			now := epoch.Add(l.at)
-			s := func(v float64) Sample { return Sample{v, now, true} }
+			s := func(v float64) Sample { return Sample{Value: v, Time: now, Present: true} }
 			p := Replica{Name: "p", Since: epoch.Add(-time.Hour), Running: s(2), Waiting: s(0)}
 			if l.unheard {
 				p = Replica{Name: "p", Since: epoch.Add(-time.Hour)}
@@ -92,8 +95,15 @@ func TestWhichCachesAreMissed(t *testing.T) {
 			_, memory = Decide(Snapshot{Time: now, Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{v}}}}, DefaultPolicy(), memory, RoundFull)
 		}
 		last := epoch.Add(c.looks[len(c.looks)-1].at)
-		r, policy := &round{snapshot: &Snapshot{Time: last}}, DefaultPolicy()
-		r.policy = &policy
-		assert.Equal(t, c.want, r.uncached(&variant{next: memory.Variants[Key{"ns", "v"}]}), name)
+		r, policy := &limit.Round{Round: signal.Round{Snapshot: &Snapshot{Time: last}}}, DefaultPolicy()
+		r.Policy = &policy
+		assert.Equal(t, c.want, uncached(r, memory.Variants[Key{Namespace: "ns", Name: "v"}]), name)
 	}
+}
+
+// uncached reports whether a variant with such a memory has no use of a cache to show.
+func uncached(r *limit.Round, next *VariantMemory) bool {
+	v := within(r, variantOf(nil))
+	v.Next = next
+	return v.Uncached()
 }

@@ -12,13 +12,18 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/preempt"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // slowFind is find by looking at all givers on all nodes each time.
-func slowFind(c *clearing, m *model, v *variant, equals bool) (best []giver, at int) {
+func slowFind(c *preempt.Clearing, m *limit.Model, v *limit.Variant, equals bool) (best []preempt.Giver, at int) {
 	at = -1
-	for node := range c.givers {
-		if len(c.givers[node]) == 0 {
+	for node := range c.Givers {
+		if len(c.Givers[node]) == 0 {
 			continue
 		}
 		if gone, fits := slowFewest(c, m, v, node, equals); fits && (at < 0 || len(gone) < len(best)) {
@@ -28,43 +33,43 @@ func slowFind(c *clearing, m *model, v *variant, equals bool) (best []giver, at 
 	return best, at
 }
 
-func slowFewest(c *clearing, m *model, v *variant, node int, equals bool) (gone []giver, fits bool) {
+func slowFewest(c *preempt.Clearing, m *limit.Model, v *limit.Variant, node int, equals bool) (gone []preempt.Giver, fits bool) {
 	may := func() bool {
-		allowed, _ := c.room.Allowed(v.in.Request)
-		return allowed > 0 && c.room.Fits(v.in.Request, node)
+		allowed, _ := c.Room.Allowed(v.In.Request)
+		return allowed > 0 && c.Room.Fits(v.In.Request, node)
 	}
 	fits = may()
-	for _, g := range c.givers[node] {
+	for _, g := range c.Givers[node] {
 		if fits {
 			break
 		}
 		given, givenOf, lost := 0, 0, capacity.Rate(0)
 		for _, o := range gone {
-			if o.v == g.v {
+			if o.V == g.V {
 				given++
 			}
-			if o.m == g.m {
-				givenOf, lost = givenOf+1, lost+o.v.rate.serves()
+			if o.M == g.M {
+				givenOf, lost = givenOf+1, lost+o.V.Rate.Serves()
 			}
 		}
-		less := g.v.priority > m.promise.Priority ||
-			equals && g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves()-g.m.served((*variant).comes))
-		if !less || !g.goes(g.v.present()-given) || g.v.present()-given <= g.v.policy.Min || g.m.count((*variant).present)-givenOf <= 1 || slices.Contains(c.found.giving[g.v], g.name) {
+		less := g.V.Priority > m.Promise.Priority ||
+			equals && g.V.Priority == m.Promise.Priority && g.M != m && preempt.HasShare(m, v.Rate.Serves()) <= preempt.HasShare(g.M, -lost-g.V.Rate.Serves()-rate.Served(g.M.Variants, preempt.ComingOf))
+		if !less || !g.Goes(preempt.PresentOf(g.V)-given) || preempt.PresentOf(g.V)-given <= g.V.Policy.Min || signal.Count(g.M.Variants, preempt.PresentOf)-givenOf <= 1 || slices.Contains(c.Found.Giving[g.V], g.Name) {
 			continue
 		}
-		c.room.Remove(g.v.in.Request, node)
+		c.Room.Remove(g.V.In.Request, node)
 		gone = append(gone, g)
 		fits = may()
 	}
 	for _, g := range gone {
-		c.room.Put(g.v.in.Request, node)
+		c.Room.Put(g.V.In.Request, node)
 	}
 	return gone, fits
 }
 
 // tenants are models of several priorities whose replicas fill a small cluster, with quotas, and
 // who of them may give way.
-func tenants(random *rand.Rand) (models []*model, c *clearing) {
+func tenants(random *rand.Rand) (models []*limit.Model, c *preempt.Clearing) {
 	room := &placement.Cluster{Nodes: append(nodes(1+random.IntN(4), "A100", 8), nodes(1+random.IntN(4), "H100", 8)...)}
 	for i := range 2 {
 		room.Quotas = append(room.Quotas, placement.Quota{Namespace: fmt.Sprint("ns-", i), Name: "q", Resource: "requests.nvidia.com/gpu", Hard: 40, Left: 40})
@@ -77,31 +82,36 @@ func tenants(random *rand.Rand) (models []*model, c *clearing) {
 		}
 		requests = append(requests, q)
 	}
-	givers := make([][]giver, len(room.Nodes))
+	givers := make([][]preempt.Giver, len(room.Nodes))
 	for i := range 2 + random.IntN(6) {
-		m := modelOf(model{in: &Model{ID: fmt.Sprint("m", i)}, promise: Promise{Priority: 1 + random.IntN(3)}})
-		m.demand.now = capacity.Rate(random.IntN(40))
+		m := modelOf(func(it *limit.Model) {
+			it.In, it.Promise = &Model{ID: fmt.Sprint("m", i)}, Promise{Priority: 1 + random.IntN(3)}
+		})
+		m.Demand.Now = capacity.Rate(random.IntN(40))
 		for j := range 1 + random.IntN(3) {
-			v := variantOf(variant{in: &Variant{Name: fmt.Sprint(m.in.ID, "-", j), Request: requests[random.IntN(len(requests))], Numbered: random.IntN(3) == 0}, priority: m.promise.Priority})
-			v.rate, v.price = rate{trigger: 2.5, max: 2.5}, capacity.Cost(1+random.IntN(5))
-			v.policy.Min = random.IntN(3)
+			v := variantOf(func(it *limit.Variant) {
+				it.In, it.Priority = &Variant{Name: fmt.Sprint(m.In.ID, "-", j), Request: requests[random.IntN(len(requests))], Numbered: random.IntN(3) == 0}, m.Promise.Priority
+			})
+			v.Rate, v.Price = rate.Rate{Trigger: 2.5, Max: 2.5}, capacity.Cost(1+random.IntN(5))
+			v.Policy.Min = random.IntN(3)
 			for n := range random.IntN(8) {
-				node, ok := room.Place(v.in.Request)
+				node, ok := room.Place(v.In.Request)
 				if !ok {
 					break
 				}
-				v.target++
+				v.Target++
 				number := -1
-				if v.in.Numbered {
+				if v.In.Numbered {
 					number = n
 				}
 				if random.IntN(8) > 0 {
-					givers[node] = append(givers[node], giver{m: m, v: v, name: fmt.Sprint(v.in.Name, "-", n), number: number})
+					givers[node] = append(givers[node], preempt.Giver{M: m, V: v, Name: fmt.Sprint(v.In.Name, "-", n), Number: number})
 				}
 			}
-			v.in.Current = v.target
-			v.target += random.IntN(2)
-			m.variants = append(m.variants, v)
+			v.In.Current = v.Target
+			v.Target += random.IntN(2)
+			m.Variants = append(m.Variants, v)
+			m.Stack()
 		}
 		models = append(models, m)
 	}
@@ -109,11 +119,11 @@ func tenants(random *rand.Rand) (models []*model, c *clearing) {
 		room.Quotas[i].Left = int64(random.IntN(10))
 	}
 	for _, list := range givers {
-		slices.SortStableFunc(list, func(a, b giver) int {
-			return cmp.Or(cmp.Compare(b.v.priority, a.v.priority), cmp.Compare(b.v.unitPrice(), a.v.unitPrice()), cmp.Compare(b.number, a.number))
+		slices.SortStableFunc(list, func(a, b preempt.Giver) int {
+			return cmp.Or(cmp.Compare(b.V.Priority, a.V.Priority), cmp.Compare(b.V.UnitPrice(), a.V.UnitPrice()), cmp.Compare(b.Number, a.Number))
 		})
 	}
-	return models, newClearing(room, givers, answer{giving: map[*variant][]string{}}, epoch)
+	return models, preempt.NewClearing(room, givers, allocate.Answer{Giving: map[*limit.Variant][]string{}}, epoch)
 }
 
 // What is remembered of the nodes is what looking at all of them each time finds, whoever asks
@@ -123,22 +133,22 @@ func TestRoomIsFoundWhereLookingEverywhereFindsIt(t *testing.T) {
 	for seed := range uint64(2 * cases()) {
 		random := rand.New(rand.NewPCG(61, seed))
 		models, c := tenants(random)
-		names := func(list []giver) (all []string) {
+		names := func(list []preempt.Giver) (all []string) {
 			for _, g := range list {
-				all = append(all, g.name)
+				all = append(all, g.Name)
 			}
 			return all
 		}
 		for step := range 40 {
 			m := models[random.IntN(len(models))]
-			v := m.variants[random.IntN(len(m.variants))]
+			v := m.Variants[random.IntN(len(m.Variants))]
 			equals := random.IntN(3) == 0
 			want, at := slowFind(c, m, v, equals)
-			gone, found := c.find(m, v, equals)
+			gone, found := c.Find(m, v, equals)
 			require.Equal(t, at, found, "seed %d, step %d", seed, step)
 			require.Equal(t, names(want), names(gone), "seed %d, step %d", seed, step)
 			if random.IntN(2) == 0 {
-				assert.Equal(t, at >= 0, c.make(m, v, equals, random.IntN(2) == 0))
+				assert.Equal(t, at >= 0, c.Make(m, v, equals, random.IntN(2) == 0))
 				if at >= 0 {
 					made += len(gone)
 				}
@@ -147,7 +157,7 @@ func TestRoomIsFoundWhereLookingEverywhereFindsIt(t *testing.T) {
 				passed++
 			}
 		}
-		require.True(t, c.left > 0 || len(c.nodes) == 0)
+		require.True(t, c.Left > 0 || len(c.Nodes) == 0)
 	}
 	assert.Greater(t, made, cases())
 	assert.Greater(t, passed, cases())
@@ -158,21 +168,21 @@ func TestLookingForRoomHasABound(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(62, seed))
 		models, c := tenants(random)
-		if len(c.nodes) == 0 {
+		if len(c.Nodes) == 0 {
 			continue
 		}
-		most := c.left
-		for i := range 100 * looksPerReplica {
+		most := c.Left
+		for i := range 100 * preempt.LooksPerReplica {
 			m := models[random.IntN(len(models))]
-			v := *m.variants[random.IntN(len(m.variants))]
-			in, q := *v.in, *v.in.Request
+			v := *m.Variants[random.IntN(len(m.Variants))]
+			in, q := *v.In, *v.In.Request
 			q.Shape.MilliCPU = int64(1 + i)
-			in.Request, v.in = &q, &in
-			c.find(m, &v, random.IntN(2) == 0)
+			in.Request, v.In = &q, &in
+			c.Find(m, &v, random.IntN(2) == 0)
 		}
-		assert.LessOrEqual(t, c.left, 0)
-		assert.Greater(t, c.left, -most, "more than one look at everything over the bound")
-		_, at := c.find(models[0], models[0].variants[0], true)
+		assert.LessOrEqual(t, c.Left, 0)
+		assert.Greater(t, c.Left, -most, "more than one look at everything over the bound")
+		_, at := c.Find(models[0], models[0].Variants[0], true)
 		assert.Equal(t, -1, at)
 	}
 }

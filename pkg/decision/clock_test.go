@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 )
 
 // aRoundAhead is a round of a clock that is ahead, whose plan nobody carries out; shared
@@ -68,19 +70,19 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	policy.Promises = map[ModelKey]Promise{}
 	own := DefaultVariantPolicy()
 	own.Up.Policies = []RatePolicy{{Pods: 4, Period: 30 * time.Hour}}
-	policy.Variants = map[Key]VariantPolicy{{"ns", "web"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "web"}: own}
 	m := &flow{id: "m", arrivals: step(5*time.Minute, 1, 12), variants: []*vessel{vesselOf("web", 1)}}
 	f := newFluid(machines(2), policy, m)
 	f.run(15 * time.Minute)
 	now := f.now
-	f.memory = *f.memory.upTo(now)
+	f.memory = *f.memory.UpTo(now)
 	before := spelled(f.memory)
-	assert.Equal(t, before, spelled(*f.memory.upTo(now)), "what is not later stays")
+	assert.Equal(t, before, spelled(*f.memory.UpTo(now)), "what is not later stays")
 	for range 3 {
 		aRoundAhead(f, 24*time.Hour, true)
 	}
 	ahead := f.memory
-	key, mk := Key{"ns", "web"}, ModelKey{"ns", "m"}
+	key, mk := Key{Namespace: "ns", Name: "web"}, ModelKey{Namespace: "ns", ID: "m"}
 	late := now.Add(24 * time.Hour)
 	v, of := ahead.Variants[key], ahead.Models[mk]
 	v.NoPod, v.Refused, of.Cheaper = late, late, late
@@ -95,7 +97,7 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	}
 	times(reflect.ValueOf(ahead), "memory", count)
 	require.Greater(t, found, 12)
-	next := ahead.upTo(now)
+	next := ahead.UpTo(now)
 	times(reflect.ValueOf(*next), "memory", func(at time.Time, where string) {
 		assert.False(t, at.After(now), "%s is %v", where, at)
 	})
@@ -145,7 +147,7 @@ func TestHistoryHoldsNumbersAndNotRounds(t *testing.T) {
 			next := same
 			next.From, next.Until = epoch.Add(time.Minute), epoch.Add(time.Minute)
 			c.change(&next)
-			history := record([]Stretch{same}, next, time.Hour)
+			history := contract.Record([]Stretch{same}, next, time.Hour)
 			assert.Len(t, history, c.want)
 			assert.Equal(t, epoch, history[0].From)
 			assert.Equal(t, next.Until, history[c.want-1].Until)

@@ -128,13 +128,13 @@ func TestWhatIsAskedForIsPlacedAmongOthers(t *testing.T) {
 			for j, v := range plan.Models[i].Variants {
 				in := &w.Models[i].Variants[j]
 				plus := max(0, *v.Desired-in.Current)
-				held := in.unscheduled() + in.noPod() - v.Unplaced
+				held := in.Unscheduled() + in.NoPod() - v.Unplaced
 				for range plus + held {
 					wants = append(wants, wanted{in.Request.Shape.Accelerator, w.ranks[in.Name], in.Request.Shape.Devices})
 				}
 				if w.charged[in.Name] {
 					grown += plus * in.Request.Shape.Devices
-					awaited += in.noPod() * in.Request.Shape.Devices
+					awaited += in.NoPod() * in.Request.Shape.Devices
 				}
 				added += plus
 			}

@@ -35,7 +35,7 @@ func TestZerosAreNoArrivals(t *testing.T) {
 
 // A replica completes no more than it had, and than it can have begun and ended within the window.
 func TestWhatAReplicaCannotHaveDone(t *testing.T) {
-	s := func(v float64) Sample { return Sample{v, epoch, true} }
+	s := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
 	// By its tokens a request takes 1 s + 99 * 40 ms here, a little less than five seconds.
 	byTokens := func(p *Replica) {
 		p.InService, p.Waiting, p.TTFT, p.ITL, p.Output = Sample{}, s(0), s(1), s(0.04), s(100)
@@ -71,10 +71,10 @@ func TestWhatAReplicaCannotHaveDone(t *testing.T) {
 			}
 			in := &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{p}}
 			r, m, v := bare(DefaultPolicy(), Memory{}, in)
-			m.old.Seen = []Observation{{Time: epoch, InFlight: c.inFlight}}
-			r.disbelieve(m)
-			assert.Equal(t, c.cannot, !v.in.Replicas[0].Served.Present)
-			assert.Equal(t, c.cannot, !v.in.Replicas[0].Recent.Present)
+			m.Old.Seen = []Observation{{Time: epoch, InFlight: c.inFlight}}
+			within(r, m).Disbelieve()
+			assert.Equal(t, c.cannot, !v.In.Replicas[0].Served.Present)
+			assert.Equal(t, c.cannot, !v.In.Replicas[0].Recent.Present)
 			assert.True(t, in.Replicas[0].Served.Present, "the snapshot stays as it is")
 		})
 	}
@@ -82,7 +82,7 @@ func TestWhatAReplicaCannotHaveDone(t *testing.T) {
 
 // Requests are no longer than a replica's cache holds, and than it can have answered.
 func TestHowLongRequestsCannotBe(t *testing.T) {
-	s := func(v float64) Sample { return Sample{v, epoch, true} }
+	s := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
 	for name, c := range map[string]struct {
 		change  func(*Replica)
 		tooLong bool
@@ -97,15 +97,15 @@ func TestHowLongRequestsCannotBe(t *testing.T) {
 		"prompts that do not fit it":         {change: func(p *Replica) { p.Input = s(100001) }, tooLong: true},
 		"prompts for a cache nobody knows":   {change: func(p *Replica) { p.Input, p.KVTokens = s(1e6), Sample{} }},
 		"prompts for a cache of no tokens":   {change: func(p *Replica) { p.Input, p.KVTokens = s(1e6), s(0) }},
-		"it is long ago that they were so":   {change: func(p *Replica) { p.Output = Sample{10000, epoch.Add(-time.Hour), true} }},
+		"it is long ago that they were so":   {change: func(p *Replica) { p.Output = Sample{Value: 10000, Time: epoch.Add(-time.Hour), Present: true} }},
 		"answers at once, with next to none": {change: func(p *Replica) { p.Output, p.InService, p.ITL = s(4), s(0.001), s(0.001) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Replica{Name: "v-0", Running: s(10), Served: s(2.5), InService: s(4), ITL: s(0.04), TTFT: s(0.1), Input: s(300), Output: s(100), KVTokens: s(100000)}
 			c.change(&p)
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{p}})
-			r.disbelieve(m)
-			was, is := p, v.in.Replicas[0]
+			within(r, m).Disbelieve()
+			was, is := p, v.In.Replicas[0]
 			if c.tooLong {
 				was.Input, was.Output = Sample{}, Sample{}
 			}
@@ -128,22 +128,22 @@ func TestWhatAGatewayCannotHaveCounted(t *testing.T) {
 		"nobody tells what waits":   {arrival: 200, change: func(m *Model) { m.Queue = Sample{} }},
 		"one is not heard":          {arrival: 200, change: func(m *Model) { m.Variants[0].Ready = 2 }},
 		"they began anew as well":   {arrival: 200, change: func(m *Model) { m.Variants[0].Replicas[0].Served.Value = 200 }, cannot: true},
-		"they are full, and refuse": {arrival: 200, change: func(m *Model) { m.Variants[0].Replicas[0].KVUse = Sample{0.9, epoch, true} }},
+		"they are full, and refuse": {arrival: 200, change: func(m *Model) { m.Variants[0].Replicas[0].KVUse = Sample{Value: 0.9, Time: epoch, Present: true} }},
 		"nothing is counted":        {arrival: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := func(v float64) Sample { return Sample{v, epoch, true} }
+			s := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{{Running: s(10), Served: s(2), InService: s(5)}}})
-			m.in.Arrival, m.in.Recent, m.in.Queue = s(c.arrival), s(c.arrival), s(0)
-			if m.in.Variants = []Variant{*v.in}; c.change != nil {
-				c.change(m.in)
+			m.In.Arrival, m.In.Recent, m.In.Queue = s(c.arrival), s(c.arrival), s(0)
+			if m.In.Variants = []Variant{*v.In}; c.change != nil {
+				c.change(m.In)
 			}
-			v.in = &m.in.Variants[0]
-			r.disbelieve(m)
-			v.load = r.loadOf(m, v)
-			m.load = m.loadOfAll()
-			r.disbelieveGateway(m)
-			assert.Equal(t, c.cannot, !m.in.Arrival.Present)
+			v.In = &m.In.Variants[0]
+			within(r, m).Disbelieve()
+			v.Load = within(r, v).LoadOf(&within(r, m).Model.Model.Model.Model)
+			m.Load = m.LoadOfAll()
+			within(r, m).DisbelieveGateway()
+			assert.Equal(t, c.cannot, !m.In.Arrival.Present)
 		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // stick makes replicas take requests and serve none: so many wait in each, and so many are in
@@ -27,8 +29,8 @@ func stick(pods []*vat, running, waiting float64) func(*Snapshot) {
 				continue
 			}
 			at := p.Running.Time
-			zero := Sample{0, at, true}
-			p.Running, p.Waiting, p.KVUse = Sample{running, at, true}, Sample{waiting, at, true}, zero
+			zero := Sample{Value: 0, Time: at, Present: true}
+			p.Running, p.Waiting, p.KVUse = Sample{Value: running, Time: at, Present: true}, Sample{Value: waiting, Time: at, Present: true}, zero
 			p.Served, p.InFlightGrowth, p.Recent = zero, zero, zero
 			p.InService, p.TTFT, p.ITL, p.Input, p.Output = Sample{}, Sample{}, Sample{}, Sample{}, Sample{}
 		}
@@ -95,7 +97,7 @@ func TestPropertyDeadQueuesHoldNoReplicas(t *testing.T) {
 		assert.Zero(t, got.count(func(p *vat) bool { return p.frozen }), "%s: %v", about, f.writes)
 		assert.Positive(t, got.count(serves), about)
 		assert.Contains(t, told, "web-0", about)
-		assert.LessOrEqual(t, strings.Count(told, "web-"), mostNamed, about)
+		assert.LessOrEqual(t, strings.Count(told, "web-"), signal.MostNamed, about)
 	}
 }
 
@@ -114,7 +116,7 @@ func TestWhenAQueueIsDead(t *testing.T) {
 		"some in service and more come":                            {func(p *Replica) { p.Running.Value, p.InFlightGrowth.Value = 5, 0.1 }, time.Hour, false},
 		"none in service, more come":                               {func(p *Replica) { p.InFlightGrowth.Value = 0.1 }, time.Hour, true},
 		"some are completed":                                       {func(p *Replica) { p.Served.Value = 0.02 }, time.Hour, false},
-		"some get tokens":                                          {func(p *Replica) { p.Running.Value, p.ITL = 5, Sample{1, p.Running.Time, true} }, time.Hour, false},
+		"some get tokens":                                          {func(p *Replica) { p.Running.Value, p.ITL = 5, Sample{Value: 1, Time: p.Running.Time, Present: true} }, time.Hour, false},
 		"none ever was completed":                                  {func(p *Replica) { p.Served = Sample{} }, 3 * time.Minute, true},
 		"some run, none is counted":                                {func(p *Replica) { p.Running.Value, p.Served = 5, Sample{} }, time.Hour, false},
 		"nobody tells how full it is":                              {func(p *Replica) { p.KVUse = Sample{} }, 3 * time.Minute, true},
@@ -133,7 +135,7 @@ func TestWhenAQueueIsDead(t *testing.T) {
 			memory, found := Memory{}, false
 			for age := time.Duration(0); age <= c.after; age += time.Minute {
 				now := epoch.Add(age)
-				at := func(value float64) Sample { return Sample{value, now, true} }
+				at := func(value float64) Sample { return Sample{Value: value, Time: now, Present: true} }
 				p := Replica{Name: "p", Since: epoch.Add(-time.Hour), Running: at(0), Waiting: at(9), Served: at(0), KVUse: at(0), InFlightGrowth: at(0)}
 				c.change(&p)
 				v := Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 1), Picks: true, Replicas: []Replica{p}}

@@ -1,191 +1,192 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/preempt"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // Decide answers one round. It changes neither the snapshot nor the memory that it
 // is given.
-func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, Memory) {
+func Decide(snapshot contract.Snapshot, policy contract.Policy, memory contract.Memory, kind contract.Round) (contract.Plan, contract.Memory) {
 	r := newRound(&snapshot, &policy, &memory, kind)
-	r.answer()
-	return r.finish()
+	answer(r)
+	return finish(r)
 }
 
 // answer runs the stages.
-func (r *round) answer() {
-	r.reserve()
-	r.scarce()
-	for _, m := range r.models {
-		r.see(m)
-		m.need = r.requirement(m)
-		m.next.Active, m.next.Gateway = r.activity(m), r.gateway(m)
+func answer(r *limit.Round) {
+	r.Reserve()
+	allocate.FindScarce(r)
+	for _, m := range r.Models {
+		see(r, m)
+		m.Need = m.Requirement()
+		m.Next.Active, m.Next.Gateway = settle.ActivityOf(r, m), settle.GatewayOf(r, m)
 	}
-	r.fit()
-	found := r.allocate()
-	for _, m := range r.models {
-		giveBack := r.limits(m, found.lacks[m].short, found.ideal)
-		idle := r.zero(m, found.lacks[m].any)
-		r.bounds(m)
-		r.behavior(m, found.ideal, giveBack, idle)
-		r.lower(m, found.giving)
+	rate.Fit(&r.Round, signal.Views(r.All(), func(v *limit.Variant) *rate.Variant { return &v.Variant }))
+	found := allocateAll(r)
+	for _, m := range r.Models {
+		giveBack := r.Limits(m, found.Lacks[m].Short, found.Ideal)
+		idle := settle.ToZero(r, m, found.Lacks[m].Any)
+		r.Bounds(m)
+		settle.ApplyBehavior(r, m, found.Ideal, giveBack, idle)
+		settle.NoteLowered(r, m, found.Giving)
 	}
-	r.victims(found.giving)
+	settle.ChooseVictims(r, found.Giving)
 }
 
-// see finds what is known of the model, stage by stage: each takes what the ones before
-// it found.
-func (r *round) see(m *model) {
-	r.disbelieve(m)
-	for _, v := range m.variants {
-		r.admit(v)
-		v.next.Stuck = r.stuckOf(m, v)
-		v.odd = r.judgeOdd(m, v)
-		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(m, v)
+// see finds what is known of the model: each stage takes what the ones before it found.
+func see(r *limit.Round, m *limit.Model) {
+	m.Disbelieve()
+	for _, v := range m.Variants {
+		if v.Admit() {
+			r.Look(v)
+		}
+		v.Crowded = r.Full(v)
 	}
-	r.askedAgain(m)
-	r.trustAlone(m)
-	m.load = m.loadOfAll()
-	r.disbelieveGateway(m)
-	m.evidence = r.freshness(m)
-	m.demand = r.demandOf(m)
-	m.tellPart()
-	m.sized, m.rated = r.rates(m)
-	m.lead = r.lead(r.growing(m))
-	m.ahead = m.demand.expected(m.demand.risk, m.lead)
-	m.tellDemand()
-	m.sizeFor = r.sizedFor(m, m.ahead)
-	m.next.Attained = r.attained(m)
-	r.tellSupply(m)
+	m.JudgeReplicas()
+	m.AskedAgain()
+	m.TrustAlone()
+	m.Load = m.LoadOfAll()
+	m.DisbelieveGateway()
+	m.Evidence = m.Freshness()
+	m.Demand = m.DemandOf()
+	m.TellPart()
+	m.Sized, m.Rated = m.Rates()
+	m.Lead = allocate.LeadOf(r, allocate.Growing(r, m))
+	m.Ahead = m.Demand.Expected(m.Demand.Risk, m.Lead)
+	m.TellDemand()
+	m.SizeFor = m.SizedFor(m.Ahead)
+	m.Next.Attained = m.Attained()
+	m.TellSupply()
 }
 
-// round is the working state of one Decide.
-type round struct {
-	snapshot *Snapshot
-	policy   *Policy
-	kind     Round
-	models   []*model
-	// trial is where placements are tried out; nil means that the nodes are unknown.
-	trial *placement.Trial
-	// keeping is the variant for which most room is kept, by accelerator.
-	keeping map[capacity.Accelerator]*variant
-	// placed are the replicas that were tried out for growth.
-	placed []placed
-	// sized is how many variants had a rate within a promise before this round, and
-	// firstSizes how many got their first one in it.
-	sized, firstSizes int
-	// down are the names of the nodes that are not ready, and nodesByName the indexes of all.
-	down        map[string]bool
-	nodesByName map[string]int
-	// queued are the namespaces in which a gateway shows the queue of a model.
-	queued map[string]bool
-}
-
-func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
-	r := &round{snapshot: snapshot, policy: policy, kind: kind, models: make([]*model, len(snapshot.Models))}
-	r.down = snapshot.down()
-	old := memory.upTo(snapshot.Time)
+func newRound(snapshot *contract.Snapshot, policy *contract.Policy, memory *contract.Memory, kind contract.Round) *limit.Round {
+	r := &limit.Round{Round: signal.Round{Snapshot: snapshot, Policy: policy, Kind: kind}, Models: make([]*limit.Model, len(snapshot.Models))}
+	r.Down = signal.NodesDown(snapshot)
+	old := memory.UpTo(snapshot.Time)
 	for i := range snapshot.Models {
-		r.models[i] = r.begin(snapshot.Models[i].caughtUp(snapshot.Time, policy.Freshness), old)
+		r.Models[i] = beginModel(r, signal.CaughtUp(&snapshot.Models[i], snapshot.Time, policy.Freshness), old)
 	}
-	r.queued = r.queues()
+	r.Queued = settle.QueuesOf(r)
 	return r
 }
 
-// each calls f for every variant.
-func (r *round) each(f func(*variant)) {
-	for _, m := range r.models {
-		for _, v := range m.variants {
-			f(v)
-		}
-	}
-}
-
 // finish makes the plan and the next memory of what was found.
-func (r *round) finish() (Plan, Memory) {
-	now := r.snapshot.Time
-	plan := Plan{Time: now, Round: r.kind, Models: make([]ModelPlan, 0, len(r.models))}
+func finish(r *limit.Round) (contract.Plan, contract.Memory) {
+	now := r.Snapshot.Time
+	plan := contract.Plan{Time: now, Round: r.Kind, Models: make([]contract.ModelPlan, 0, len(r.Models))}
 	variants := 0
-	r.each(func(*variant) { variants++ })
-	memory := Memory{Time: now, Variants: make(map[Key]*VariantMemory, variants), Models: make(map[ModelKey]*ModelMemory, len(r.models))}
-	for _, m := range r.models {
-		next := r.alternative(m, workExplained)
-		p := ModelPlan{
-			Namespace: m.in.Namespace, ID: m.in.ID, Promise: m.promise, Demand: m.told(), Sized: m.sized,
-			Triggered: m.need.triggered, Variants: make([]VariantPlan, 0, len(m.variants)),
+	r.Each(func(*limit.Variant) { variants++ })
+	memory := contract.Memory{Time: now, Variants: make(map[contract.Key]*contract.VariantMemory, variants), Models: make(map[contract.ModelKey]*contract.ModelMemory, len(r.Models))}
+	for _, m := range r.Models {
+		next := alternativeOf(r, m, allocate.WorkExplained)
+		p := contract.ModelPlan{
+			Namespace: m.In.Namespace, ID: m.In.ID, Promise: m.Promise, Demand: toldDemand(m), Sized: m.Sized,
+			Triggered: m.Need.Triggered, Variants: make([]contract.VariantPlan, 0, len(m.Variants)),
 		}
-		for _, v := range m.variants {
-			if m.rated {
-				v.plan.ServesEach = v.rate.serves()
+		for _, v := range m.Variants {
+			if m.Rated {
+				v.Plan.ServesEach = v.Rate.Serves()
 			}
-			v.plan.Binds = m.binds(v)
-			if v.managed {
-				v.plan.Alternative = next
+			v.Plan.Binds = bindsOf(m, v)
+			if v.Managed {
+				v.Plan.Alternative = next
 			}
-			if v.in.exists() {
-				desired := v.target
-				v.plan.Desired, v.plan.Fallback = &desired, m.fallback(v)
-				v.next.History = r.history(v)
+			if v.In.Exists() {
+				desired := v.Target
+				v.Plan.Desired, v.Plan.Fallback = &desired, fallbackOf(m, v)
+				v.Next.History = settle.HistoryOf(r, v)
 			}
-			p.Variants = append(p.Variants, v.plan)
-			for _, made := range v.nominated {
-				v.next.Nominated = append(v.next.Nominated, made.Nomination)
+			p.Variants = append(p.Variants, v.Plan)
+			for _, made := range v.Nominated {
+				v.Next.Nominated = append(v.Next.Nominated, made.Nomination)
 			}
-			memory.Variants[v.key] = v.next
+			memory.Variants[v.Key] = v.Next
 		}
 		plan.Models = append(plan.Models, p)
-		memory.Models[m.key] = m.next
+		memory.Models[m.Key] = m.Next
 	}
 	return plan, memory
 }
 
-// fallback is what is shown while there are no data to decide by. It is never less than
+// fallbackOf is what is shown while there are no data to decide by. It is never less than
 // what is there: whoever follows the gauge would remove replicas because data are missing.
-func (m *model) fallback(v *variant) *Fallback {
-	if m.evidence != evidenceMissing && m.evidence != evidenceStale {
+func fallbackOf(m *limit.Model, v *limit.Variant) *contract.Fallback {
+	if m.Evidence != signal.EvidenceMissing && m.Evidence != signal.EvidenceStale {
 		return nil
 	}
 	why := "the metrics of the serving replicas are missing"
-	if m.evidence == evidenceStale {
+	if m.Evidence == signal.EvidenceStale {
 		why = "the metrics of the serving replicas are old"
 	}
-	last, known := v.old.before()
-	if !known && v.in.Before != nil {
-		last.Desired, known = *v.in.Before, true
+	last, known := v.Old.Before()
+	if !known && v.In.Before != nil {
+		last.Desired, known = *v.In.Before, true
 	}
-	return FallbackTo(v.bounded(last.Desired), known, max(v.bounded(v.in.Current), v.target), why)
+	return FallbackTo(v.Bounded(last.Desired), known, max(v.Bounded(v.In.Current), v.Target), why)
 }
 
 // FallbackTo is the fallback to what was wanted before, where that is known, and at least
 // to what there is now.
-func FallbackTo(wanted int, known bool, least int, why string) *Fallback {
+func FallbackTo(wanted int, known bool, least int, why string) *contract.Fallback {
 	if known && wanted >= least {
-		return &Fallback{Replicas: wanted, Source: FallbackPrevious, Why: why}
+		return &contract.Fallback{Replicas: wanted, Source: contract.FallbackPrevious, Why: why}
 	}
-	return &Fallback{Replicas: least, Source: FallbackCurrent, Why: why}
+	return &contract.Fallback{Replicas: least, Source: contract.FallbackCurrent, Why: why}
 }
 
-// binds says what keeps the variant's replicas from being one fewer or one more.
-func (m *model) binds(v *variant) string {
-	for _, s := range slices.Backward(v.plan.Steps) {
-		obstacle := s.Stage == StageLimits && (s.Reason == ReasonMaxReplicas || s.Reason == ReasonBackingOff)
-		if s.Before != s.After && s.Stage != StageAllocation || s.Reason == ReasonNoSlots || obstacle {
+// bindsOf says what keeps the variant's replicas from being one fewer or one more.
+func bindsOf(m *limit.Model, v *limit.Variant) string {
+	for _, s := range slices.Backward(v.Plan.Steps) {
+		obstacle := s.Stage == contract.StageLimits && (s.Reason == contract.ReasonMaxReplicas || s.Reason == contract.ReasonBackingOff)
+		if s.Before != s.After && s.Stage != contract.StageAllocation || s.Reason == contract.ReasonNoSlots || obstacle {
 			return string(s.Stage) + ": " + s.Detail
 		}
 	}
-	if !v.managed || !m.demand.seen || !m.rated || v.rate.serves() == 0 {
+	if !v.Managed || !m.Demand.Seen || !m.Rated || v.Rate.Serves() == 0 {
 		return ""
 	}
-	each := perSecond(v.rate.serves())
+	each := signal.PerSecond(v.Rate.Serves())
 	switch {
-	case m.sized || m.need.want == wantMore:
-		return fmt.Sprintf("demand: %s req/s are required; a replica serves %s", perSecond(m.need.required), each)
-	case m.need.want == wantLess && m.need.least >= oneMore:
-		return fmt.Sprintf("demand: %s req/s of capacity must stay; a replica serves %s", perSecond(m.need.least), each)
+	case m.Sized || m.Need.Want == need.WantMore:
+		return fmt.Sprintf("demand: %s req/s are required; a replica serves %s", signal.PerSecond(m.Need.Required), each)
+	case m.Need.Want == need.WantLess && m.Need.Least >= rate.OneMore:
+		return fmt.Sprintf("demand: %s req/s of capacity must stay; a replica serves %s", signal.PerSecond(m.Need.Least), each)
 	}
-	return string(StageRequirement) + ": " + m.need.detail
+	return string(contract.StageRequirement) + ": " + m.Need.Detail
+}
+
+// toldDemand is the demand for people; nil means unknown.
+func toldDemand(m *limit.Model) *contract.Demand {
+	d := &m.Demand
+	if !d.Seen {
+		return nil
+	}
+	return &contract.Demand{Arrival: d.Now, Forecast: m.Ahead, Backlog: d.Backlog, BacklogAtReady: m.Need.Backlog, Tokens: d.Tokens}
+}
+
+// allocateAll turns what the models want into replicas of their variants. Minima come
+// before anybody's growth, more important models before others, and what only saves
+// comes last.
+func allocateAll(r *limit.Round) allocate.Answer {
+	found := allocate.Answer{Lacks: map[*limit.Model]allocate.Lack{}, Ideal: map[*limit.Variant]int{}, Giving: map[*limit.Variant][]string{}}
+	ordered := slices.Clone(r.Models)
+	slices.SortStableFunc(ordered, func(a, b *limit.Model) int { return cmp.Compare(a.Promise.Priority, b.Promise.Priority) })
+	acting := slices.DeleteFunc(slices.Clone(ordered), func(m *limit.Model) bool { return m.Advisory })
+	shown := slices.DeleteFunc(ordered, func(m *limit.Model) bool { return !m.Advisory })
+	allocate.To(r, acting, found)
+	preempt.All(r, acting, found)
+	// Who is only shown what it would get is given what they leave, and nobody gives way to it.
+	allocate.To(r, shown, found)
+	return found
 }

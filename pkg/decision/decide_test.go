@@ -183,12 +183,12 @@ func TestOffIsLeftAloneUnlessAllAre(t *testing.T) {
 	policy := demoPolicy()
 	off := DefaultVariantPolicy()
 	off.Actuation = ActuationOff
-	policy.Variants[Key{"ns", "b-l40s"}] = off
+	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = off
 	plan, _ := Decide(newWorld(60).snapshot(), policy, Memory{}, RoundFull)
 	assert.Equal(t, 0, *plan.Models[0].Variants[1].Desired)
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1)
 
-	policy.Variants[Key{"ns", "a-h100"}] = off
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = off
 	plan, _ = Decide(newWorld(60).snapshot(), policy, Memory{}, RoundFull)
 	assert.Positive(t, *plan.Models[0].Variants[1].Desired, "advice is given when nothing is acted on")
 }
@@ -197,17 +197,17 @@ func TestBounds(t *testing.T) {
 	policy := demoPolicy()
 	bounded := DefaultVariantPolicy()
 	bounded.Min, bounded.Max = 2, 3
-	policy.Variants[Key{"ns", "b-l40s"}] = bounded
+	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = bounded
 	plan, _ := Decide(newWorld(0.1).snapshot(), policy, Memory{}, RoundFull)
 	assert.Equal(t, 2, *plan.Models[0].Variants[1].Desired)
 	assert.Equal(t, ReasonMinReplicas, plan.Models[0].Variants[1].Reason)
 	assert.Equal(t, "minReplicas is 2", plan.Models[0].Variants[1].Message)
 	slow := bounded
 	slow.Up.Policies = []RatePolicy{{Pods: 1, Period: time.Minute}}
-	policy.Variants[Key{"ns", "b-l40s"}] = slow
+	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = slow
 	plan, _ = Decide(newWorld(0.1).snapshot(), policy, Memory{}, RoundFull)
 	assert.Equal(t, "minReplicas is 2 and bypasses scaleUp", plan.Models[0].Variants[1].Message)
-	policy.Variants[Key{"ns", "b-l40s"}] = bounded
+	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = bounded
 	plan, _ = Decide(newWorld(118).snapshot(), policy, Memory{}, RoundFull)
 	assert.LessOrEqual(t, *plan.Models[0].Variants[1].Desired, 3)
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 3, "the rest goes to the other variant")
@@ -260,7 +260,7 @@ func BenchmarkDecideVictims(b *testing.B) {
 			}
 			own := DefaultVariantPolicy()
 			own.Max, own.Down.Window = 2, 0
-			policy.Variants[Key{"ns", v.Name}] = own
+			policy.Variants[Key{Namespace: "ns", Name: v.Name}] = own
 		}
 		s.Models = append(s.Models, m)
 	}

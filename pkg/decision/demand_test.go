@@ -9,6 +9,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/demand"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -96,11 +97,11 @@ func TestTheSameSamplesAreOneObservation(t *testing.T) {
 	w := newWorld(10)
 	s := w.snapshot()
 	_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
-	before := memory.Variants[Key{"ns", "a-h100"}].Curve.Weight
+	before := memory.Variants[Key{Namespace: "ns", Name: "a-h100"}].Curve.Weight
 	s.Time = s.Time.Add(2 * time.Second)
 	_, memory = Decide(s, demoPolicy(), memory, RoundEvent)
-	assert.Len(t, memory.Models[ModelKey{"ns", "m"}].Seen, 1)
-	assert.InDelta(t, before, memory.Variants[Key{"ns", "a-h100"}].Curve.Weight, 1e-9)
+	assert.Len(t, memory.Models[ModelKey{Namespace: "ns", ID: "m"}].Seen, 1)
+	assert.InDelta(t, before, memory.Variants[Key{Namespace: "ns", Name: "a-h100"}].Curve.Weight, 1e-9)
 }
 
 // Whoever takes a great risk still has enough for what arrives now.
@@ -110,19 +111,19 @@ func TestExpectedIsNeverBelowThePresent(t *testing.T) {
 		f = f.Observe(epoch.Add(time.Duration(i)*15*time.Second), forecast.Count{Rate: capacity.Rate(rate), Span: 15 * time.Second, Shape: conv}, nil)
 	}
 	mean, _ := f.Moments()
-	d := demand{known: true, now: capacity.Rate(mean), forecast: &f, risk: 0.2, tokens: conv}
-	assert.Less(t, f.Quantile(d.risk, time.Minute, nil), mean)
-	assert.Equal(t, d.expected(d.risk, time.Minute), d.now)
+	d := demand.Demand{Known: true, Now: capacity.Rate(mean), Forecast: &f, Risk: 0.2, Tokens: conv}
+	assert.Less(t, f.Quantile(d.Risk, time.Minute, nil), mean)
+	assert.Equal(t, d.Expected(d.Risk, time.Minute), d.Now)
 }
 
 // The forecast counts requests of its own shape; of longer ones fewer come to the same work.
 func TestTheForecastIsToldInRequestsOfThePresentShape(t *testing.T) {
-	d := demand{known: true, forecast: twofold(12, 12), tokens: capacity.TokenShape{Input: 1000, Output: 100}}
-	d.forecast.Shape = d.tokens
-	same := d.expected(0.5, time.Minute)
+	d := demand.Demand{Known: true, Forecast: twofold(12, 12), Tokens: capacity.TokenShape{Input: 1000, Output: 100}}
+	d.Forecast.Shape = d.Tokens
+	same := d.Expected(0.5, time.Minute)
 	assert.InDelta(t, 12, float64(same), 0.1)
-	d.tokens = capacity.TokenShape{Input: 2000, Output: 200}
-	assert.InDelta(t, float64(same)/2, float64(d.expected(0.5, time.Minute)), 1e-9)
+	d.Tokens = capacity.TokenShape{Input: 2000, Output: 200}
+	assert.InDelta(t, float64(same)/2, float64(d.Expected(0.5, time.Minute)), 1e-9)
 }
 
 // A round may see the samples of the round before. A count that was a lower bound then is
@@ -131,12 +132,12 @@ func TestACountIsLookedAtOnce(t *testing.T) {
 	for ago, mean := range map[time.Duration]float64{0: 9, time.Second: 6} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
 		sample := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
-		v.in.Replicas = []Replica{{Recent: sample(3)}, {Recent: sample(3)}}
+		v.In.Replicas = []Replica{{Recent: sample(3)}, {Recent: sample(3)}}
 		for i := range 40 {
-			m.old.Forecast = m.old.Forecast.Observe(epoch.Add(time.Duration(i-41)*15*time.Second), forecast.Count{Rate: 9, Span: 15 * time.Second}, nil)
+			m.Old.Forecast = m.Old.Forecast.Observe(epoch.Add(time.Duration(i-41)*15*time.Second), forecast.Count{Rate: 9, Span: 15 * time.Second}, nil)
 		}
-		m.old.Seen = []Observation{{Sampled: epoch.Add(-ago), Ready: 2}}
-		belief, _ := r.forecast(m, &counts{at: epoch, scrapes: true, spoke: 2, recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
+		m.Old.Seen = []Observation{{Sampled: epoch.Add(-ago), Ready: 2}}
+		belief, _ := within(r, m).Forecast(&demand.Counts{At: epoch, Scrapes: true, Spoke: 2, Recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
 		found, _ := belief.Moments()
 		assert.InDelta(t, mean, found, 0.5, "seen %s ago", ago)
 	}
@@ -168,11 +169,11 @@ func TestWhatReplicasHadThatWentComesAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
 			for i := range 400 {
-				m.old.Forecast = m.old.Forecast.Observe(epoch.Add(time.Duration(i-401)*20*time.Second), forecast.Count{Rate: 10, Span: 20 * time.Second}, nil)
+				m.Old.Forecast = m.Old.Forecast.Observe(epoch.Add(time.Duration(i-401)*20*time.Second), forecast.Count{Rate: 10, Span: 20 * time.Second}, nil)
 			}
-			m.old.Seen = c.seen
+			m.Old.Seen = c.seen
 			seen := forecast.Count{Rate: c.rate, Span: 20 * time.Second}
-			got := r.again(m, &seen)
+			got := within(r, m).Again(&seen)
 			assert.InDelta(t, c.want, got, 1)
 			assert.InDelta(t, float64(c.rate)-got/20, float64(seen.Rate), 1e-9)
 		})
@@ -192,19 +193,19 @@ func TestLongRequestsAreCountedByTheWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1})
 			sample := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
-			v.in.Replicas = []Replica{{Running: sample(c.running), Served: sample(c.served)}}
-			counted := counts{
-				at: epoch, window: true, steady: forecast.Count{Rate: capacity.Rate(c.window), Span: time.Minute},
-				scrapes: true, recent: forecast.Count{Rate: capacity.Rate(c.last), Span: 15 * time.Second},
+			v.In.Replicas = []Replica{{Running: sample(c.running), Served: sample(c.served)}}
+			counted := demand.Counts{
+				At: epoch, Window: true, Steady: forecast.Count{Rate: capacity.Rate(c.window), Span: time.Minute},
+				Scrapes: true, Recent: forecast.Count{Rate: capacity.Rate(c.last), Span: 15 * time.Second},
 			}
-			m.in.Arrival, m.in.Recent = sample(c.window), sample(c.last)
-			belief, _ := r.forecast(m, &counted, capacity.TokenShape{})
+			m.In.Arrival, m.In.Recent = sample(c.window), sample(c.last)
+			belief, _ := within(r, m).Forecast(&counted, capacity.TokenShape{})
 			mean, _ := belief.Moments()
 			assert.InDelta(t, c.want, mean, 0.01)
 		})
 	}
 	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-	assert.Zero(t, r.inService(m), "nobody serves")
+	assert.Zero(t, within(r, m).InService(), "nobody serves")
 }
 
 // How far ahead the forecast looks is a matter of the variants that would grow: one that is never
@@ -242,14 +243,14 @@ func TestTheLeadIsOfThoseThatWouldGrow(t *testing.T) {
 			s.Models[0].Variants[1].Startup, s.Models[0].Variants[1].Cost = 10*time.Minute, c.cost
 			policy := demoPolicy()
 			policy.Limited = c.limited
-			fast, slow := policy.Variants[Key{"ns", "a-h100"}], policy.Variants[Key{"ns", "b-l40s"}]
+			fast, slow := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}], policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}]
 			if c.change != nil {
 				c.change(&slow, &fast)
 			}
-			policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: fast, {"ns", "b-l40s"}: slow}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a-h100"}: fast, {Namespace: "ns", Name: "b-l40s"}: slow}
 			r := newRound(&s, &policy, &Memory{}, RoundFull)
-			r.answer()
-			assert.Equal(t, c.lead, r.models[0].lead)
+			answer(r)
+			assert.Equal(t, c.lead, r.Models[0].Lead)
 		})
 	}
 }

@@ -7,12 +7,28 @@
 // give the same plan, byte for byte. It must never lower a replica count on
 // missing, stale or half-covered data, and never read unknown as zero.
 //
-// Read Snapshot and Plan first, then Decide, whose stages stand in order, each in
-// a file of its own.
+// Decide is a list of stages, and each stage is a package. A stage imports only those before it, so
+// that it cannot read what is found later:
+//
+//	contract  Snapshot, Policy, Memory and Plan: what goes in and what comes out
+//	signal    samples -> ages, settled or not, credible or not
+//	fleet     pods and samples -> one state per replica, load, evidence, back-off
+//	demand    counts of gateway and replicas -> what arrives now and will, tokens, backlog
+//	rate      curve, latency model and promise -> what one replica serves
+//	need      demand, load and rate -> more, less or nothing, and how much
+//	limit     nodes, quotas, bounds and scaleUp -> the most that each variant may have now
+//	allocate  needs of all models -> replicas of their variants
+//	preempt   models without room -> replicas of others that give way
+//	settle    sleep, scaleDown, victims -> the replicas that are asked for
+//
+// Each has a Variant and a Model of its own where it finds something of one. They hold those of the
+// stage before, and what it found.
+//
+// Read contract.Snapshot and contract.Plan first, then Decide.
 //
 // # What survives a round
 //
-// Memory is a value: one struct per variant and one per model. Each of their fields says
+// contract.Memory is a value: one struct per variant and one per model. Each of their fields says
 // what a new leader, which starts with the zero Memory, does without it.
 //
 // # The numbers that decide
@@ -23,75 +39,75 @@
 // was measured (make bench WHAT=autoscaling, the demo in virtual time), C where it is chosen and
 // little depends on it.
 //
-//	precision             share     C  that of numbers which are looked for, and up to which two sums of rates are the same: any small one
+//	Precision             share     C  that of numbers which are looked for, and up to which two sums of rates are the same: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
-//	repeats               time      C  how long it counts how well the promise was kept, and the longest that a scale-down which was undone is not made again: loads repeat after a day
-//	leastBelieved         time      C  and how long it is not made again at first: what slows servers down is over by then
+//	Repeats               time      C  how long it counts how well the promise was kept, and the longest that a scale-down which was undone is not made again: loads repeat after a day
+//	LeastBelieved         time      C  and how long it is not made again at first: what slows servers down is over by then
 //	attainedPrior         time      C  and how long it is taken to have been kept before
-//	leastCounted          share     M  least share of its latency model that a replica is counted to serve
+//	LeastCounted          share     M  least share of its latency model that a replica is counted to serve
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
-//	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
-//	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
+//	LowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
+//	ModelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
 //	spareWorth            share     C  worth of spare capacity in a purchase: less buys many small dear replicas
 //	scarcity              -         C  times its price that a replica counts for whose room others lack
-//	scarceModels          models    C  that are looked at which lack room on one accelerator: bounds the time of a round
-//	equalsPerRound        models    C  for which room is looked for that only equals can make: the same
-//	looksPerReplica       -         C  times that replicas which may give way are looked at, in the mean: the same
-//	workExplained         choices   M  looked at to tell a model's next best mix, and which of its variants would grow: the same
+//	ScarceModels          models    C  that are looked at which lack room on one accelerator: bounds the time of a round
+//	EqualsPerRound        models    C  for which room is looked for that only equals can make: the same
+//	LooksPerReplica       -         C  times that replicas which may give way are looked at, in the mean: the same
+//	WorkExplained         choices   M  looked at to tell a model's next best mix, and which of its variants would grow: the same
 //	workBought            choices   C  and for one purchase of a model: the same
-//	oneMore               req/s     C  a need that any replica covers
-//	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
+//	OneMore               req/s     C  a need that any replica covers
+//	LeastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	keptPromised          share     C  the same for one that keeps it: it takes more than noise to change that
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
-//	settledWithin         share     C  how far a window may be from Little's law, or from full, and lengths from others, and show one state
-//	settledChance         -         P  and of the last arrivals from chance, in standard deviations
-//	leastMissing          share     C  of what arrives that one of two counts must miss to be a part: headroom covers less
-//	deadWindows           windows   C  for which nothing may happen to requests that wait before nobody is taken to serve them
+//	SettledWithin         share     C  how far a window may be from Little's law, or from full, and lengths from others, and show one state
+//	SettledChance         -         P  and of the last arrivals from chance, in standard deviations
+//	LeastMissing          share     C  of what arrives that one of two counts must miss to be a part: headroom covers less
+//	DeadWindows           windows   C  for which nothing may happen to requests that wait before nobody is taken to serve them
 //	clientPatience        time      P  the same where some are in service: OpenAI's clients wait for so long
 //	cacheStands           share     C  that the used share of a cache changes at most while nothing happens: any small one
 //	fewToAsk              replicas  C  from which on what one alone shows of how many it runs is not believed: of two nobody knows which is wrong
 //	uncachedAfter         time      C  for which a server must show no use of a cache to be one that has none to show
-//	mostNamed             replicas  C  that a text names
+//	MostNamed             replicas  C  that a text names
 //	coarse                time      C  how exactly a text tells what is estimated anew each time
 //	middle                share     P  of a metrics window that has passed where its means are those of a straight line
-//	leastKVUse            share     C  least cache use that tells how many requests fit
-//	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
+//	LeastKVUse            share     C  least cache use that tells how many requests fit
+//	LowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
 //	aheadFactor           -         C  times as old as it is ahead that a sample from the future counts
 //	leastUnsaturated      replicas  P  known to have some spare before a ready one goes
 //	hollow                share     C  of the usual answer below which that of one replica alone is none: any small one
 //	leastJudged           requests  C  completed in a window that tell a replica from others: the mean of as many is a third off
-//	unseenTimes           -         C  times what its replicas can have done that a gateway may count, as it may be read before they are, and times as fast as its tokens tell that one may serve
+//	UnseenTimes           -         C  times what its replicas can have done that a gateway may count, as it may be read before they are, and times as fast as its tokens tell that one may serve
 //	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
-//	defaultLead           time      C  start-up that is assumed before one was seen
+//	DefaultLead           time      C  start-up that is assumed before one was seen
 //	seenWindows           windows   C  back that it is known what waited and served
-//	switchesPerRound      models    C  most models that change to cheaper variants at once
+//	SwitchesPerRound      models    C  most models that change to cheaper variants at once
 //	switchLeast           share     C  least saving for which one does: less follows every change of a minute
-//	fitsPerRound          fits      M  bounds the time of a round
-//	fitSpacing            time      M  the same
-//	wrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
-//	sameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
-//	samePoint             share     C  change of what was seen, or of the lengths, up to which a latency model and a rate stand
+//	FitsPerRound          fits      M  bounds the time of a round
+//	FitSpacing            time      M  the same
+//	WrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
+//	SameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
+//	SamePoint             share     C  change of what was seen, or of the lengths, up to which a latency model and a rate stand
 //	halved                share     C  of what it was below which a rate that a latency model alone lowers is confirmed over a window
-//	leastShown            share     C  of what replicas served while the promise was kept that one is counted for, as an estimate is less wrong, and the step in which a latency model alone lowers a rate
-//	sizesPerRound         rates     M  the same
+//	LeastShown            share     C  of what replicas served while the promise was kept that one is counted for, as an estimate is less wrong, and the step in which a latency model alone lowers a rate
+//	SizesPerRound         rates     M  the same
 //	sameBurst             share     C  the same for how bursty arrivals are
 //	leastDeadline         time      C  least start-up deadline
 //	deadlineStartups      -         C  and in start-ups as they were seen
-//	placementPatience     time      C  how long a replica may hold no node where no node comes
-//	nodePatience          time      P  and where one comes, which takes cloud providers minutes; containers may fail for as long
-//	podPatience           time      C  how long a replica may have no pod
+//	PlacementPatience     time      C  how long a replica may hold no node where no node comes
+//	NodePatience          time      P  and where one comes, which takes cloud providers minutes; containers may fail for as long
+//	PodPatience           time      C  how long a replica may have no pod
 //	crashStartups         -         C  start-ups for which containers may fail: one restart may mend it
-//	again                 -         P  times as long that a pause, a conflict or a start is given the next time
-//	leastPause            time      C  a failed start is tried again after this
-//	mostPause             time      C  and at the latest after this
+//	Again                 -         P  times as long that a pause, a conflict or a start is given the next time
+//	LeastPause            time      C  a failed start is tried again after this
+//	MostPause             time      C  and at the latest after this
 //	recovery              time      P  the pause is short again after this, as with pods in CrashLoopBackOff
 //	unreadRecovery        time      C  and after this where the nodes cannot be read
 //	leastConflictBackoff  time      C  how long the other one is then left in peace
 //	mostConflictBackoff   time      C  and at the longest
-//	mostMessage           bytes     C  length up to which a message takes another clause
-//	mostReplicas          replicas  P  what the scale subresource can hold
+//	MostMessage           bytes     C  length up to which a message takes another clause
+//	MostReplicas          replicas  P  what the scale subresource can hold
 //	LeastPriority         -         C  priority of a model in no service class
 package decision

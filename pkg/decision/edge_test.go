@@ -8,6 +8,13 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // Where a variant serves no more when more may miss the promise, nobody knows how the misses
@@ -15,19 +22,19 @@ import (
 func TestWhoseMissesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
 		sizing Sizing
-		rate   rate
+		rate   rate.Rate
 		found  bool
 	}{
-		"more may miss it at a higher rate": {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate{promised: 4, bound: true}, true},
-		"at the same rate":                  {Sizing{Rate: 4, PeakRate: 4, Share: 0.99, PeakShare: 0.9}, rate{promised: 4, bound: true}, false},
-		"no more may miss it":               {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.99}, rate{promised: 4, bound: true}, false},
-		"the promise does not decide":       {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate{promised: 4}, false},
-		"it cannot keep the promise":        {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate{bound: true}, false},
+		"more may miss it at a higher rate": {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate.Rate{Promised: 4, Bound: true}, true},
+		"at the same rate":                  {Sizing{Rate: 4, PeakRate: 4, Share: 0.99, PeakShare: 0.9}, rate.Rate{Promised: 4, Bound: true}, false},
+		"no more may miss it":               {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.99}, rate.Rate{Promised: 4, Bound: true}, false},
+		"the promise does not decide":       {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate.Rate{Promised: 4}, false},
+		"it cannot keep the promise":        {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate.Rate{Bound: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
-			v.rate, v.next.Sizing = c.rate, c.sizing
-			assert.Equal(t, c.found, m.cheapestSized() != nil)
+			v.Rate, v.Next.Sizing = c.rate, c.sizing
+			assert.Equal(t, c.found, m.CheapestSized() != nil)
 		})
 	}
 }
@@ -35,28 +42,28 @@ func TestWhoseMissesGrow(t *testing.T) {
 // The triggers fire by what is seen: the caches or batches, the queues, or neither.
 func TestTheTriggersFireByWhatIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
-		load  load
+		load  fleet.Load
 		fires bool
 		says  string
 	}{
-		"nothing is seen":                            {load{}, false, "no load metrics of the replicas"},
-		"all that are seen are saturated":            {load{saturated: 1}, true, "all serving replicas are saturated"},
-		"caches alone, with room":                    {load{saturated: 1, sawSaturation: 1, saturation: 0.5}, false, "replicas are 50 % full, 0.0 requests wait per replica, beside 1 that is saturated"},
-		"caches alone, at the trigger":               {load{sawSaturation: 1, saturation: 0.75}, true, "replicas are 75 % full, above 70 %"},
-		"queues alone, with room":                    {load{saturated: 1, sawQueue: 1, queue: 1}, false, "replicas are 0 % full, 1.0 requests wait per replica, beside 1 that is saturated"},
-		"queues alone, at the trigger":               {load{sawQueue: 1, queue: 3}, true, "3.0 requests wait per replica, more than 2.0"},
-		"queues alone, as many as the trigger spare": {load{sawQueue: 1, queue: 2}, false, "replicas are 0 % full, 2.0 requests wait per replica"},
+		"nothing is seen":                            {fleet.Load{}, false, "no load metrics of the replicas"},
+		"all that are seen are saturated":            {fleet.Load{Saturated: 1}, true, "all serving replicas are saturated"},
+		"caches alone, with room":                    {fleet.Load{Saturated: 1, SawSaturation: 1, Saturation: 0.5}, false, "replicas are 50 % full, 0.0 requests wait per replica, beside 1 that is saturated"},
+		"caches alone, at the trigger":               {fleet.Load{SawSaturation: 1, Saturation: 0.75}, true, "replicas are 75 % full, above 70 %"},
+		"queues alone, with room":                    {fleet.Load{Saturated: 1, SawQueue: 1, Queue: 1}, false, "replicas are 0 % full, 1.0 requests wait per replica, beside 1 that is saturated"},
+		"queues alone, at the trigger":               {fleet.Load{SawQueue: 1, Queue: 3}, true, "3.0 requests wait per replica, more than 2.0"},
+		"queues alone, as many as the trigger spare": {fleet.Load{SawQueue: 1, Queue: 2}, false, "replicas are 0 % full, 2.0 requests wait per replica"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 2, Current: 2})
-			m.load = c.load
-			fires, says := m.trigger(0)
+			m.Load = c.load
+			fires, says := m.Trigger(0)
 			assert.Equal(t, c.fires, fires)
 			assert.Equal(t, c.says, says)
 			// What is not seen has no spare to fall short.
-			m.saturation.KVSpareTrigger, m.saturation.QueueSpareTrigger = 2, 20
-			fires, _ = m.trigger(0)
-			assert.Equal(t, c.load.sawSaturation+c.load.sawQueue+c.load.saturated > 0, fires)
+			m.Saturation.KVSpareTrigger, m.Saturation.QueueSpareTrigger = 2, 20
+			fires, _ = m.Trigger(0)
+			assert.Equal(t, c.load.SawSaturation+c.load.SawQueue+c.load.Saturated > 0, fires)
 		})
 	}
 }
@@ -67,16 +74,16 @@ func TestHistoryGoesBackAsFarAsItsSpan(t *testing.T) {
 		return Stretch{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: int(ago / time.Second)}
 	}
 	history := []Stretch{ended(time.Hour + time.Second), ended(time.Hour), ended(time.Hour - time.Second)}
-	got := record(history, ended(0), time.Hour)
+	got := contract.Record(history, ended(0), time.Hour)
 	assert.Equal(t, []Stretch{history[1], history[2], ended(0)}, got)
 }
 
 // A number that is just as far off as it may be is near.
 func TestNear(t *testing.T) {
-	assert.True(t, near(105, 100, 0.05))
-	assert.True(t, near(95, 100, 0.05))
-	assert.False(t, near(105.1, 100, 0.05))
-	assert.False(t, near(94.9, 100, 0.05))
+	assert.True(t, signal.Near(105, 100, 0.05))
+	assert.True(t, signal.Near(95, 100, 0.05))
+	assert.False(t, signal.Near(105.1, 100, 0.05))
+	assert.False(t, signal.Near(94.9, 100, 0.05))
 }
 
 // A replica that completed nothing shows no time in service.
@@ -89,33 +96,33 @@ func TestNothingIsLearnedOfWhatWasNotServed(t *testing.T) {
 		p := &v.Replicas[0]
 		p.Running, p.Served, p.InService = w.sample(3), w.sample(served), w.sample(1.5)
 		_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
-		assert.Equal(t, learns, memory.Variants[Key{"ns", v.Name}].Curve.Known())
+		assert.Equal(t, learns, memory.Variants[Key{Namespace: "ns", Name: v.Name}].Curve.Known())
 	}
 }
 
 // A rolling update none of whose pods comes up waits for its user, whatever keeps them.
 func TestWhichRollingUpdateMovesOn(t *testing.T) {
 	for name, c := range map[string]struct {
-		count map[state]int
+		count map[fleet.State]int
 		moves bool
 	}{
 		"none starts":                           {nil, true},
-		"one starts":                            {map[state]int{statePending: 1}, true},
-		"one starts beside one that fails":      {map[state]int{statePending: 1, stateCrashLooping: 1}, true},
-		"one fails":                             {map[state]int{stateCrashLooping: 1}, false},
-		"one is overdue":                        {map[state]int{stateOverdue: 1}, false},
-		"one finds no node":                     {map[state]int{stateUnschedulable: 1}, false},
-		"one fails and another is overdue":      {map[state]int{stateCrashLooping: 1, stateOverdue: 1}, false},
-		"one finds no node and another one has": {map[state]int{stateUnschedulable: 1, stateCrashLooping: 1}, false},
+		"one starts":                            {map[fleet.State]int{fleet.StatePending: 1}, true},
+		"one starts beside one that fails":      {map[fleet.State]int{fleet.StatePending: 1, fleet.StateCrashLooping: 1}, true},
+		"one fails":                             {map[fleet.State]int{fleet.StateCrashLooping: 1}, false},
+		"one is overdue":                        {map[fleet.State]int{fleet.StateOverdue: 1}, false},
+		"one finds no node":                     {map[fleet.State]int{fleet.StateUnschedulable: 1}, false},
+		"one fails and another is overdue":      {map[fleet.State]int{fleet.StateCrashLooping: 1, fleet.StateOverdue: 1}, false},
+		"one finds no node and another one has": {map[fleet.State]int{fleet.StateUnschedulable: 1, fleet.StateCrashLooping: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := variantOf(variant{in: &Variant{Rolling: true}})
+			v := variantOf(func(it *limit.Variant) { it.In = &Variant{Rolling: true} })
 			for s, n := range c.count {
-				v.fleet.count[s] = n
+				v.Fleet.Count[s] = n
 			}
-			assert.Equal(t, c.moves, v.rolling())
-			v.in.Rolling = false
-			assert.False(t, v.rolling())
+			assert.Equal(t, c.moves, v.Rolling())
+			v.In.Rolling = false
+			assert.False(t, v.Rolling())
 		})
 	}
 }
@@ -139,10 +146,10 @@ func TestWhenAStartWasGivenUp(t *testing.T) {
 				in.Starting = []Starting{{Since: epoch.Add(-c.now), Placed: true}}
 			}
 			r, _, v := bare(DefaultPolicy(), Memory{}, in)
-			v.old.Unseen = Unseen{Now: before}
-			deadline, unseen := r.startupDeadline(v, v.in.Startup)
+			v.Old.Unseen = Unseen{Now: before}
+			deadline, unseen := within(r, v).StartupDeadline(v.In.Startup)
 			assert.Equal(t, Unseen{Now: c.now, Before: c.given}, unseen)
-			assert.Equal(t, max(r.policy.StartupDeadline, 2*c.given), deadline)
+			assert.Equal(t, max(r.Policy.StartupDeadline, 2*c.given), deadline)
 		})
 	}
 }
@@ -152,11 +159,11 @@ func TestWhenAStartWasGivenUp(t *testing.T) {
 func TestAsManyMisfitsStayAsWhatIsMissingNeeds(t *testing.T) {
 	for missing, stay := range map[float64]int{0.5: 1, 1: 1, 1.01: 2} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-		v.rate = rate{trigger: lowerHeadroom, max: lowerHeadroom, bound: true}
-		m.demand.isCertain = true
-		r.relieve(m, capacity.Rate(missing))
-		assert.Equal(t, stay, v.target, "%v req/s are missing", missing)
-		assert.Len(t, v.plan.Steps, 2-stay)
+		v.Rate = rate.Rate{Trigger: need.LowerHeadroom, Max: need.LowerHeadroom, Bound: true}
+		m.Demand.IsCertain = true
+		allocate.RelieveMisfits(r, within(r, m), capacity.Rate(missing))
+		assert.Equal(t, stay, v.Target, "%v req/s are missing", missing)
+		assert.Len(t, v.Plan.Steps, 2-stay)
 	}
 }
 
@@ -177,7 +184,7 @@ func TestWhichChangesAreAFight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			past := Conflict{Until: epoch.Add(-c.until), Changes: []Change{{Time: epoch.Add(-c.ago), Writer: "a", Replicas: 3}}}
-			assert.Equal(t, c.fight, past.fights(Change{Time: epoch, Writer: "b", Replicas: 4}, window))
+			assert.Equal(t, c.fight, fleet.Fights(past, Change{Time: epoch, Writer: "b", Replicas: 4}, window))
 		})
 	}
 }
@@ -185,18 +192,19 @@ func TestWhichChangesAreAFight(t *testing.T) {
 // Of variants that serve for the same the first is asked how misses grow.
 func TestTheFirstOfEqualVariantsIsAsked(t *testing.T) {
 	_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
-	v.rate, v.price, v.next.Sizing = rate{promised: 4, bound: true}, 8, Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}
+	v.Rate, v.Price, v.Next.Sizing = rate.Rate{Promised: 4, Bound: true}, 8, Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}
 	again := *v
-	m.variants = append(m.variants, &again)
-	assert.Same(t, v, m.cheapestSized())
-	again.price = 7
-	assert.Same(t, &again, m.cheapestSized())
+	m.Variants = append(m.Variants, &again)
+	m.Stack()
+	assert.Same(t, &v.Variant, m.CheapestSized())
+	again.Price = 7
+	assert.Same(t, &again.Variant, m.CheapestSized())
 }
 
 // Sums of rates are exact to a part in a billion: what is missing of that is nothing.
 func TestWhatIsMissing(t *testing.T) {
 	for missing, want := range map[capacity.Rate]capacity.Rate{-1: 0, 0: 0, 5e-8: 0, 0.5: 0.5} {
-		got := (modelOf(model{})).beyond(&need{required: 100, supply: 100 - missing})
+		got := (modelOf(nil)).Beyond(&need.Need{Required: 100, Supply: 100 - missing})
 		assert.InDelta(t, float64(want), float64(got), 1e-12, "%v of 100", missing)
 	}
 }
@@ -204,11 +212,11 @@ func TestWhatIsMissing(t *testing.T) {
 // Where any replica serves what must stay, the number of it is told from there on.
 func TestWhatBindsAModelThatIsHardlyAsked(t *testing.T) {
 	for least, want := range map[capacity.Rate]string{
-		oneMore:     "demand: 0.001 req/s of capacity must stay; a replica serves 2.50",
-		oneMore / 2: "requirement: nothing is asked",
+		rate.OneMore:     "demand: 0.001 req/s of capacity must stay; a replica serves 2.50",
+		rate.OneMore / 2: "requirement: nothing is asked",
 	} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
-		m.need = need{want: wantLess, least: least, detail: "nothing is asked"}
-		assert.Equal(t, want, m.binds(v))
+		m.Need = need.Need{Want: need.WantLess, Least: least, Detail: "nothing is asked"}
+		assert.Equal(t, want, bindsOf(m, v))
 	}
 }

@@ -46,7 +46,7 @@ func examplePolicy(s *Snapshot) Policy {
 	now.Down.Window = 0
 	policy.Variants = map[Key]VariantPolicy{}
 	for _, v := range s.Models[0].Variants {
-		policy.Variants[Key{"ns", v.Name}] = now
+		policy.Variants[Key{Namespace: "ns", Name: v.Name}] = now
 	}
 	return policy
 }

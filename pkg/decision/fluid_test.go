@@ -10,6 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
 )
 
 const (
@@ -443,10 +444,10 @@ func (f *fluid) snapshot() Snapshot {
 		if n := len(scrapes); n > 0 && !m.direct {
 			last := scrapes[n-1]
 			in.Pace = f.pace()
-			in.Queue = Sample{last.waiting, last.at, true}
+			in.Queue = Sample{Value: last.waiting, Time: last.at, Present: true}
 			// The gateway's queue is looked at every second while a model sleeps.
 			if m.sleeps() && !f.unscraped {
-				in.Queue = Sample{m.queue, f.now, true}
+				in.Queue = Sample{Value: m.queue, Time: f.now, Present: true}
 			}
 			if n > 1 {
 				in.Arrival = increaseOf(scrapes)
@@ -464,7 +465,7 @@ func (f *fluid) snapshot() Snapshot {
 
 func rateOf(scrapes []scrape, of func(scrape) float64) Sample {
 	first, last := scrapes[0], scrapes[len(scrapes)-1]
-	return Sample{(of(last) - of(first)) / last.at.Sub(first.at).Seconds(), last.at, true}
+	return Sample{Value: (of(last) - of(first)) / last.at.Sub(first.at).Seconds(), Time: last.at, Present: true}
 }
 
 // increaseOf is the rate of a counter: one that fell began anew from zero, as Prometheus has it.
@@ -478,7 +479,7 @@ func increaseOf(scrapes []scrape) Sample {
 		}
 	}
 	first, last := scrapes[0], scrapes[len(scrapes)-1]
-	return Sample{total / last.at.Sub(first.at).Seconds(), last.at, true}
+	return Sample{Value: total / last.at.Sub(first.at).Seconds(), Time: last.at, Present: true}
 }
 
 func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
@@ -486,7 +487,7 @@ func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
 	for _, s := range scrapes {
 		sum += of(s)
 	}
-	return Sample{sum / float64(len(scrapes)), scrapes[len(scrapes)-1].at, true}
+	return Sample{Value: sum / float64(len(scrapes)), Time: scrapes[len(scrapes)-1].at, Present: true}
 }
 
 func (f *fluid) observe(v *vessel) Variant {
@@ -511,7 +512,7 @@ func (f *fluid) observe(v *vessel) Variant {
 			continue
 		}
 		in.Starting = append(in.Starting, Starting{
-			Name: p.name, Since: later(p.created, p.placed), Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
+			Name: p.name, Since: allocate.Later(p.created, p.placed), Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
 			Unschedulable: p.node < 0, Failing: p.failing || p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
 		})
 	}
@@ -542,7 +543,7 @@ func (f *fluid) shown(profile serving.Profile, p *vat) Replica {
 	if n == 0 {
 		return r
 	}
-	sample := func(v float64) Sample { return Sample{v, scrapes[n-1].at, true} }
+	sample := func(v float64) Sample { return Sample{Value: v, Time: scrapes[n-1].at, Present: true} }
 	r.Running = meanOf(scrapes, func(s scrape) float64 { return s.running })
 	r.Waiting = meanOf(scrapes, func(s scrape) float64 { return s.waiting })
 	r.KVUse = sample(r.Running.Value * float64(conv.Input+conv.Output/2) / float64(profile.KVTokens))

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // Whatever is unknown, nothing goes that full knowledge would call needed.
@@ -98,20 +100,20 @@ func TestNothingIsKnownHoldsEverything(t *testing.T) {
 
 func TestFreshnessClasses(t *testing.T) {
 	policy := DefaultPolicy()
-	r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy}
+	r := &limit.Round{Round: signal.Round{Snapshot: &Snapshot{Time: epoch}, Policy: &policy}}
 	for _, tc := range []struct {
 		old  time.Duration
-		want age
+		want signal.Age
 	}{
-		{-time.Second, ageFresh}, {0, ageFresh}, {59 * time.Second, ageFresh}, {time.Minute, ageAgeing},
-		{119 * time.Second, ageAgeing}, {2 * time.Minute, ageStale}, {5 * time.Minute, ageAbsent},
+		{-time.Second, signal.AgeFresh}, {0, signal.AgeFresh}, {59 * time.Second, signal.AgeFresh}, {time.Minute, signal.AgeAgeing},
+		{119 * time.Second, signal.AgeAgeing}, {2 * time.Minute, signal.AgeStale}, {5 * time.Minute, signal.AgeAbsent},
 	} {
-		assert.Equal(t, tc.want, r.age(Sample{Time: epoch.Add(-tc.old), Present: true}), tc.old)
+		assert.Equal(t, tc.want, r.Age(Sample{Time: epoch.Add(-tc.old), Present: true}), tc.old)
 	}
-	for ahead, want := range map[time.Duration]age{29 * time.Second: ageFresh, 30 * time.Second: ageAgeing, time.Minute: ageStale, 150 * time.Second: ageAbsent} {
-		assert.Equal(t, want, r.age(Sample{Time: epoch.Add(ahead), Present: true}), "%s ahead", ahead)
+	for ahead, want := range map[time.Duration]signal.Age{29 * time.Second: signal.AgeFresh, 30 * time.Second: signal.AgeAgeing, time.Minute: signal.AgeStale, 150 * time.Second: signal.AgeAbsent} {
+		assert.Equal(t, want, r.Age(Sample{Time: epoch.Add(ahead), Present: true}), "%s ahead", ahead)
 	}
-	assert.Equal(t, ageAbsent, r.age(Sample{Time: epoch}), "a zero sample is absent, not zero")
+	assert.Equal(t, signal.AgeAbsent, r.Age(Sample{Time: epoch}), "a zero sample is absent, not zero")
 }
 
 // Between old data and none there is no minute of grace.
@@ -136,22 +138,22 @@ func TestOneMetricThatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		kv, waiting, running Sample
 		batch                int
-		want                 evidence
+		want                 signal.Evidence
 	}{
-		"all are there":                    {now, now, now, 100, evidenceFull},
-		"who runs is not asked for":        {now, now, Sample{}, 0, evidenceFull},
-		"no cache":                         {Sample{}, now, now, 100, evidencePartial},
-		"no queue":                         {now, Sample{}, now, 100, evidencePartial},
-		"nothing of what runs":             {now, now, Sample{}, 100, evidencePartial},
-		"the cache alone":                  {now, Sample{}, Sample{}, 0, evidencePartial},
-		"what runs, without a batch limit": {Sample{}, Sample{}, now, 0, evidenceMissing},
-		"one is old, and no other there":   {old, Sample{}, Sample{}, 100, evidenceStale},
-		"nothing":                          {want: evidenceMissing},
+		"all are there":                    {now, now, now, 100, signal.EvidenceFull},
+		"who runs is not asked for":        {now, now, Sample{}, 0, signal.EvidenceFull},
+		"no cache":                         {Sample{}, now, now, 100, signal.EvidencePartial},
+		"no queue":                         {now, Sample{}, now, 100, signal.EvidencePartial},
+		"nothing of what runs":             {now, now, Sample{}, 100, signal.EvidencePartial},
+		"the cache alone":                  {now, Sample{}, Sample{}, 0, signal.EvidencePartial},
+		"what runs, without a batch limit": {Sample{}, Sample{}, now, 0, signal.EvidenceMissing},
+		"one is old, and no other there":   {old, Sample{}, Sample{}, 100, signal.EvidenceStale},
+		"nothing":                          {want: signal.EvidenceMissing},
 	} {
 		in := &Variant{Name: "v", Ready: 1, Current: 1, BatchLimit: c.batch, BatchSource: serving.BatchStated, Replicas: []Replica{{Name: "p", Since: epoch.Add(-time.Hour), KVUse: c.kv, Waiting: c.waiting, Running: c.running}}}
 		r, m, v := bare(DefaultPolicy(), Memory{}, in)
-		v.load = r.loadOf(m, v)
-		m.load = m.loadOfAll()
-		assert.Equal(t, c.want, r.freshness(m), name)
+		v.Load = within(r, v).LoadOf(&within(r, m).Model.Model.Model.Model)
+		m.Load = m.LoadOfAll()
+		assert.Equal(t, c.want, within(r, m).Freshness(), name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // fedWorld shows three replicas without a queue, that serve 9 requests per second each, and then
@@ -31,8 +32,8 @@ func fedWorld(t *testing.T, rounds ...func(*Variant)) []Full {
 		change(v)
 		_, memory = Decide(s, policy, memory, RoundFull)
 		if i > 0 {
-			full := memory.Variants[Key{"ns", v.Name}].Full
-			if !full.known() {
+			full := memory.Variants[Key{Namespace: "ns", Name: v.Name}].Full
+			if !rate.IsFull(&full) {
 				full.InService = 0
 			}
 			found = append(found, full)
@@ -125,13 +126,13 @@ func TestSlowReplicasAreNotFull(t *testing.T) {
 		"no queue was seen":      {Sure: true, Unfed: 10},
 		"for less than a window": {InService: 20, Rate: 10, Unfed: 10},
 	} {
-		assert.False(t, f.known(), name)
+		assert.False(t, rate.IsFull(&f), name)
 	}
 	for name, f := range map[string]Full{
 		"as much as without one": {Sure: true, InService: 20, Rate: 7.6, Unfed: 10},
 		"none was without one":   {Sure: true, InService: 20, Rate: 10},
 	} {
-		assert.True(t, f.known(), name)
+		assert.True(t, rate.IsFull(&f), name)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func TestOneThatCompletesNothingHangs(t *testing.T) {
 	shape := capacity.TokenShape{Input: 1000, Output: 200}
 	shown := func(running, waiting, served float64) Replica {
-		at := func(value float64) Sample { return Sample{value, epoch, true} }
+		at := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
 		return Replica{Name: "p", Since: epoch.Add(-time.Hour), Running: at(running), Waiting: at(waiting), Served: at(served)}
 	}
 	// curve is what replicas show that complete so much a minute with ten in service.
@@ -48,15 +48,15 @@ func TestOneThatCompletesNothingHangs(t *testing.T) {
 		"so many that this one's part is no chance": {replica: shown(10, 5, 0), others: []Replica{shown(90, 0, 0.5)}, forecast: arrives(60), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := Key{"ns", "v"}
-			memory := Memory{Variants: map[Key]*VariantMemory{key: {Curve: c.curve}}, Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Forecast: c.forecast}}}
+			key := Key{Namespace: "ns", Name: "v"}
+			memory := Memory{Variants: map[Key]*VariantMemory{key: {Curve: c.curve}}, Models: map[ModelKey]*ModelMemory{{Namespace: "ns", ID: "m"}: {Forecast: c.forecast}}}
 			replicas := append([]Replica{c.replica}, c.others...)
 			r, m, v := bare(DefaultPolicy(), memory, &Variant{Name: "v", Current: len(replicas), Ready: len(replicas), Replicas: replicas})
-			m.old, v.old = memory.OfModel(m.key), memory.OfVariant(key)
-			m.old.Tokens.Shape = shape
-			got := r.loadOf(m, v)
-			assert.Equal(t, c.want, got.hung(0))
-			assert.Equal(t, c.want, got.hanging == 1)
+			m.Old, v.Old = memory.OfModel(m.Key), memory.OfVariant(key)
+			m.Old.Tokens.Shape = shape
+			got := within(r, v).LoadOf(&within(r, m).Model.Model.Model.Model)
+			assert.Equal(t, c.want, got.Hung(0))
+			assert.Equal(t, c.want, got.Hanging == 1)
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // Who states another profile is believed until servers show otherwise, who states none any
@@ -37,10 +39,10 @@ func TestWhatWasLearnedEndsWithTheServer(t *testing.T) {
 			r, m, v := bare(hybrid(DefaultPolicy(), capacity.SLO{ITL: 25}), Memory{}, &Variant{
 				Name: "v", Request: request("H100", 1), Current: 1, Ready: 1, Profile: c.given, Rolling: c.rolling, Replicas: []Replica{shows},
 			})
-			m.demand.tokens = conv
-			v.next.Latency = learned
-			r.watchLatency(m)
-			got := v.next.Latency
+			m.Demand.Tokens = conv
+			v.Next.Latency = learned
+			within(r, m).WatchLatency()
+			got := v.Next.Latency
 			assert.Len(t, got.Learned.Seen, c.points)
 			assert.Equal(t, c.rolling, !got.Changed.IsZero())
 			got.Learned, got.Changed = c.want.Learned, time.Time{}
@@ -77,7 +79,7 @@ func TestASlowdownThatIsOverDoesNotCount(t *testing.T) {
 		"who is slow shows too little else": {onH100, 1.7, 1, 1},
 	} {
 		l := Learning{Learned: seen(c.slower, c.lately), Given: c.given, Pace: 1.4}
-		l.estimate(c.given, l.Learned.After(epoch.Add(-2*time.Minute)))
+		rate.Estimate(&l, c.given, l.Learned.After(epoch.Add(-2*time.Minute)))
 		profile := l.Estimate.Profile
 		if !l.Estimate.Usable() {
 			profile = c.given.Paced(l.Pace)
@@ -91,10 +93,10 @@ func TestASlowdownThatIsOverDoesNotCount(t *testing.T) {
 // Replicas that found no node are not withdrawn for what the others serve while more is
 // wanted: they would be asked for again.
 func TestNothingIsWithdrawnWhileMoreIsWanted(t *testing.T) {
-	for wanted, withdrawn := range map[want]bool{wantMore: false, 0: true, wantLess: true} {
+	for wanted, withdrawn := range map[need.Want]bool{need.WantMore: false, 0: true, need.WantLess: true} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Request: request("H100", 1), Current: 3, Ready: 2})
-		v.rate, m.rated, m.demand.seen = rate{trigger: 5, max: 5}, true, true
-		m.need.required, m.need.want = 8, wanted
-		assert.Equal(t, withdrawn, m.placedSuffices(), "%v", wanted)
+		v.Rate, m.Rated, m.Demand.Seen = rate.Rate{Trigger: 5, Max: 5}, true, true
+		m.Need.Required, m.Need.Want = 8, wanted
+		assert.Equal(t, withdrawn, m.PlacedSuffices(), "%v", wanted)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 )
 
 func TestLimitedModeAsksOnlyForWhatFits(t *testing.T) {
@@ -90,7 +91,7 @@ func TestAWindowDoesNotHoldWhatFitsNowhere(t *testing.T) {
 			v := &s.Models[0].Variants[1]
 			v.Current = 3
 			v.Starting = []Starting{
-				{Name: "old", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "old", Since: s.Time.Add(-fleet.NodePatience - time.Second), Unschedulable: true},
 				{Name: "new", Since: s.Time.Add(-5 * time.Second), Unschedulable: true},
 				{Name: "placed", Since: s.Time.Add(-5 * time.Second), Placed: true},
 			}
@@ -116,7 +117,7 @@ func TestWhatFitsNowhereStaysWhileNobodyKnowsWhatIsAsked(t *testing.T) {
 			_, before := Decide(s, demoPolicy(), Memory{}, RoundFull)
 			v := &s.Models[0].Variants[1]
 			v.Current = 1
-			v.Starting = []Starting{{Name: "one", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+			v.Starting = []Starting{{Name: "one", Since: s.Time.Add(-fleet.NodePatience - time.Second), Unschedulable: true}}
 			if !known {
 				s.Models[0].Variants[0].Replicas[0].Served = Sample{}
 			}
@@ -136,8 +137,8 @@ func TestWhatIsOnItsWayOutIsNotGivenBackAgain(t *testing.T) {
 			v := &s.Models[0].Variants[1]
 			v.Current = 1
 			v.Starting = []Starting{
-				{Name: "one", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
-				{Name: "two", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "one", Since: s.Time.Add(-fleet.NodePatience - time.Second), Unschedulable: true},
+				{Name: "two", Since: s.Time.Add(-fleet.NodePatience - time.Second), Unschedulable: true},
 				{Name: "placed", Since: s.Time.Add(-5 * time.Second), Placed: true},
 			}
 			s.Cluster = &placement.Cluster{}
@@ -202,8 +203,8 @@ func TestAMinimumIsNotGivenBack(t *testing.T) {
 				v := &s.Models[0].Variants[1]
 				v.Current = 2
 				v.Starting = []Starting{
-					{Name: "old", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
-					{Name: "older", Since: s.Time.Add(-2 * nodePatience), Unschedulable: true},
+					{Name: "old", Since: s.Time.Add(-fleet.NodePatience - time.Second), Unschedulable: true},
+					{Name: "older", Since: s.Time.Add(-2 * fleet.NodePatience), Unschedulable: true},
 				}
 				s.Cluster = cluster
 				policy := demoPolicy()
@@ -252,9 +253,9 @@ func TestABoundThatHoldsIsTheReason(t *testing.T) {
 			w := newWorld(60)
 			w.variants, w.cluster = w.variants[:1], machines(8)
 			policy := policyFor(limited, "a-h100")
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Max = 1
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			v := first(w.snapshot(), policy).Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)
 			assert.Equal(t, ReasonMaxReplicas, v.Reason)
@@ -274,9 +275,9 @@ func TestABoundBelowWhatIsThereIsNoWantOfRoom(t *testing.T) {
 			w.setReplicas(0, 2)
 			policy := policyFor(limited, "a-h100")
 			_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Max = 1
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			w.now = w.now.Add(10 * time.Second)
 			plan, _ := Decide(w.snapshot(), policy, memory, RoundFast)
 			v := plan.Models[0].Variants[0]
@@ -302,9 +303,9 @@ func TestBoundsHoldWithoutMetrics(t *testing.T) {
 			w.now = w.now.Add(time.Hour)
 			policy := policyFor(false, "a-h100")
 			_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Min, own.Max = c.least, c.most
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			var plan Plan
 			for range 4 {
 				w.now = w.now.Add(time.Minute)
@@ -375,9 +376,9 @@ func TestWhatMinReplicasWouldAskForAgainStaysWhereNobodyKnowsWhatFits(t *testing
 			}
 			policy := demoPolicy()
 			policy.Limited = true
-			own := policy.Variant(Key{"ns", "a-h100"})
+			own := policy.Variant(Key{Namespace: "ns", Name: "a-h100"})
 			own.Min, own.OnUnknown = 3, OnUnknownAllow
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			for _, step := range first(s, policy).Models[0].Variants[0].Steps {
 				if step.Stage == StageLimits {
 					assert.Equal(t, c.want, step.After)

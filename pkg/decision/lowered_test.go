@@ -10,6 +10,13 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -17,51 +24,59 @@ import (
 // for, and all of it serves.
 func TestAScaleDownIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(m *model, v *variant, n *need)
+		change func(m *limit.Model, v *limit.Variant, n *need.Need)
 		undone bool
 	}{
-		"too few":                     {func(*model, *variant, *need) {}, true},
-		"they suffice":                {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
-		"more load":                   {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
-		"a little more load":          {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
-		"less load":                   {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
-		"more replicas":               {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
-		"fewer replicas":              {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
-		"one starts":                  {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[statePending] = 3, 1 }, false},
-		"one starts beside them":      {func(_ *model, v *variant, _ *need) { v.fleet.count[statePending] = 1 }, false},
-		"one finds no node":           {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[stateUnschedulable] = 3, 1 }, true},
-		"one hangs":                   {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
-		"half the metrics":            {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
-		"a queue":                     {func(m *model, _ *variant, n *need) { m.demand.backlog, n.queued = 9, 0.1 }, true},
-		"a queue of more load":        {func(m *model, _ *variant, n *need) { m.demand.now, n.queued = 3, 0.1 }, true},
-		"one's own queue beside room": {func(m *model, _ *variant, n *need) { m.load.unsaturated, n.queued, n.own = 2, 0.1, 0.1 }, true},
-		"as much more as is the same": {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10 * modelHeadroom }, true},
-		"more load came meanwhile":    {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10.6 }, false},
-		"replicas just came":          {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
-		"there was no scale-down":     {func(m *model, _ *variant, _ *need) { m.old.Lowered = Lowered{} }, false},
-		"it was short before":         {func(m *model, _ *variant, _ *need) { m.old.Lowered.Short = true }, false},
-		"a trigger fires, too":        {func(m *model, _ *variant, n *need) { m.old.Lowered.Short, n.triggered = true, true }, true},
-		"latency decides, as well":    {func(m *model, _ *variant, _ *need) { m.sized, m.sizeFor, m.demand.now = true, 10, 99 }, true},
+		"too few":            {func(*limit.Model, *limit.Variant, *need.Need) {}, true},
+		"they suffice":       {func(_ *limit.Model, _ *limit.Variant, n *need.Need) { n.Want = need.WantLess }, false},
+		"more load":          {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Demand.Now = 10.6 }, false},
+		"a little more load": {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Demand.Now = 10.4 }, true},
+		"less load":          {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Demand.Now = 8 }, true},
+		"more replicas":      {func(_ *limit.Model, v *limit.Variant, _ *need.Need) { v.In.Current, v.In.Ready = 5, 5 }, false},
+		"fewer replicas":     {func(_ *limit.Model, v *limit.Variant, _ *need.Need) { v.In.Current, v.In.Ready = 3, 3 }, true},
+		"one starts": {func(_ *limit.Model, v *limit.Variant, _ *need.Need) {
+			v.In.Ready, v.Fleet.Count[fleet.StatePending] = 3, 1
+		}, false},
+		"one starts beside them": {func(_ *limit.Model, v *limit.Variant, _ *need.Need) { v.Fleet.Count[fleet.StatePending] = 1 }, false},
+		"one finds no node": {func(_ *limit.Model, v *limit.Variant, _ *need.Need) {
+			v.In.Ready, v.Fleet.Count[fleet.StateUnschedulable] = 3, 1
+		}, true},
+		"one hangs":            {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Load.Hanging = 1 }, false},
+		"half the metrics":     {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Evidence = signal.EvidencePartial }, false},
+		"a queue":              {func(m *limit.Model, _ *limit.Variant, n *need.Need) { m.Demand.Backlog, n.Queued = 9, 0.1 }, true},
+		"a queue of more load": {func(m *limit.Model, _ *limit.Variant, n *need.Need) { m.Demand.Now, n.Queued = 3, 0.1 }, true},
+		"one's own queue beside room": {func(m *limit.Model, _ *limit.Variant, n *need.Need) {
+			m.Load.Unsaturated, n.Queued, n.Own = 2, 0.1, 0.1
+		}, true},
+		"as much more as is the same": {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Old.Lowered.Most = 10 * need.ModelHeadroom }, true},
+		"more load came meanwhile":    {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Old.Lowered.Most = 10.6 }, false},
+		"replicas just came": {func(m *limit.Model, _ *limit.Variant, _ *need.Need) {
+			m.Old.Seen = []Observation{{Time: epoch, Ready: 3}}
+		}, false},
+		"there was no scale-down":  {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Old.Lowered = Lowered{} }, false},
+		"it was short before":      {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Old.Lowered.Short = true }, false},
+		"a trigger fires, too":     {func(m *limit.Model, _ *limit.Variant, n *need.Need) { m.Old.Lowered.Short, n.Triggered = true, true }, true},
+		"latency decides, as well": {func(m *limit.Model, _ *limit.Variant, _ *need.Need) { m.Sized, m.SizeFor, m.Demand.Now = true, 10, 99 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			m.evidence, m.demand.now = evidenceFull, 10
-			m.old.Lowered, v.old.Lowered = Lowered{Load: 10, Most: 9}, 4
-			n := need{want: wantMore, supply: 10}
+			m.Evidence, m.Demand.Now = signal.EvidenceFull, 10
+			m.Old.Lowered, v.Old.Lowered = Lowered{Load: 10, Most: 9}, 4
+			n := need.Need{Want: need.WantMore, Supply: 10}
 			c.change(m, v, &n)
-			load := m.carried()
-			r.judgeLowered(m, &n)
+			load := m.Carried()
+			within(r, m).JudgeLowered(&n)
 			if !c.undone {
-				assert.Zero(t, m.next.TooFew)
-				assert.Equal(t, max(load, m.old.Lowered.Most), m.next.Lowered.Most)
+				assert.Zero(t, m.Next.TooFew)
+				assert.Equal(t, max(load, m.Old.Lowered.Most), m.Next.Lowered.Most)
 				return
 			}
-			if n.queued > 0 {
-				load = max(load, m.old.Lowered.Most)
+			if n.Queued > 0 {
+				load = max(load, m.Old.Lowered.Most)
 			}
-			assert.Equal(t, TooFew{epoch, leastBelieved, load, m.promise.SLO}, m.next.TooFew)
-			assert.Zero(t, m.next.Lowered)
-			assert.Equal(t, 4, v.next.TooFew)
+			assert.Equal(t, TooFew{At: epoch, Pause: need.LeastBelieved, Load: load, SLO: m.Promise.SLO}, m.Next.TooFew)
+			assert.Zero(t, m.Next.Lowered)
+			assert.Equal(t, 4, v.Next.TooFew)
 		})
 	}
 }
@@ -85,16 +100,16 @@ func TestWhatIsAskedSoonerIsNoMoreLoad(t *testing.T) {
 				running = Sample{Value: c.now, Time: epoch, Present: true}
 			}
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4, Replicas: []Replica{{Running: running}}})
-			m.evidence, m.demand.now = evidenceFull, 20
-			m.old.Lowered, v.old.Lowered = Lowered{Load: 10, InFlight: c.before}, 4
-			r.judgeLowered(m, &need{want: wantMore, supply: 10})
+			m.Evidence, m.Demand.Now = signal.EvidenceFull, 20
+			m.Old.Lowered, v.Old.Lowered = Lowered{Load: 10, InFlight: c.before}, 4
+			within(r, m).JudgeLowered(&need.Need{Want: need.WantMore, Supply: 10})
 			if !c.undone {
-				assert.Zero(t, m.next.TooFew)
-				assert.Equal(t, capacity.Rate(20), m.next.Lowered.Most)
+				assert.Zero(t, m.Next.TooFew)
+				assert.Equal(t, capacity.Rate(20), m.Next.Lowered.Most)
 				return
 			}
-			assert.Equal(t, capacity.Rate(10), m.next.TooFew.Load, "for what it was left for")
-			assert.Equal(t, 4, v.next.TooFew)
+			assert.Equal(t, capacity.Rate(10), m.Next.TooFew.Load, "for what it was left for")
+			assert.Equal(t, 4, v.Next.TooFew)
 		})
 	}
 }
@@ -110,7 +125,7 @@ func TestAScaleDownIsTriedEverMoreSeldom(t *testing.T) {
 	f.run(24 * time.Hour)
 	// Each try takes up to four writes: down, and up again twice, and down to what suffices. There are as
 	// many as the time of the first pause doubles in a day.
-	tries := 1 + int(math.Log2(float64(repeats/leastBelieved)))
+	tries := 1 + int(math.Log2(float64(rate.Repeats/need.LeastBelieved)))
 	assert.LessOrEqual(t, len(f.writes), 4*tries, "%v", f.writes)
 	first := len(f.writes)
 	f.run(72 * time.Hour)
@@ -119,40 +134,40 @@ func TestAScaleDownIsTriedEverMoreSeldom(t *testing.T) {
 
 // What was too few is known for a day at least, whatever goes meanwhile, and believed for its pause.
 func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
-	for age, known := range map[time.Duration]bool{2*repeats - 1: true, 2 * repeats: false} {
+	for age, known := range map[time.Duration]bool{2*rate.Repeats - 1: true, 2 * rate.Repeats: false} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-		few := TooFew{At: epoch.Add(-age), Pause: repeats, Load: 10}
-		m.old.TooFew, v.old.TooFew, v.target = few, 2, 3
-		r.judgeLowered(m, &need{})
-		m.need.want = wantLess
-		r.lower(m, nil)
-		assert.Equal(t, known, m.next.TooFew == few)
-		assert.True(t, m.retries, "its pause is over")
-		assert.Equal(t, 2, v.next.TooFew)
-		assert.Equal(t, 3, v.next.Lowered)
+		few := TooFew{At: epoch.Add(-age), Pause: rate.Repeats, Load: 10}
+		m.Old.TooFew, v.Old.TooFew, v.Target = few, 2, 3
+		within(r, m).JudgeLowered(&need.Need{})
+		m.Need.Want = need.WantLess
+		settle.NoteLowered(r, within(r, m), nil)
+		assert.Equal(t, known, m.Next.TooFew == few)
+		assert.True(t, m.Retries, "its pause is over")
+		assert.Equal(t, 2, v.Next.TooFew)
+		assert.Equal(t, 3, v.Next.Lowered)
 	}
 }
 
 // Other servers, another promise and other requests make it another question.
 func TestWhatWasTooFewMaySufficeLater(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*model, *variant)
+		change func(*limit.Model, *limit.Variant)
 		tooFew bool
 	}{
-		"nothing changed":  {func(*model, *variant) {}, true},
-		"a new version":    {func(_ *model, v *variant) { v.in.Rolling = true }, false},
-		"another promise":  {func(m *model, _ *variant) { m.promise.SLO.ITL = 50 }, false},
-		"shorter requests": {func(m *model, _ *variant) { m.demand.tokens = capacity.TokenShape{Input: 50, Output: 50} }, false},
-		"longer requests":  {func(m *model, _ *variant) { m.demand.tokens = capacity.TokenShape{Input: 150, Output: 150} }, true},
+		"nothing changed":  {func(*limit.Model, *limit.Variant) {}, true},
+		"a new version":    {func(_ *limit.Model, v *limit.Variant) { v.In.Rolling = true }, false},
+		"another promise":  {func(m *limit.Model, _ *limit.Variant) { m.Promise.SLO.ITL = 50 }, false},
+		"shorter requests": {func(m *limit.Model, _ *limit.Variant) { m.Demand.Tokens = capacity.TokenShape{Input: 50, Output: 50} }, false},
+		"longer requests":  {func(m *limit.Model, _ *limit.Variant) { m.Demand.Tokens = capacity.TokenShape{Input: 150, Output: 150} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			usual := capacity.TokenShape{Input: 100, Output: 100}
-			m.demand.now, m.demand.tokens, m.demand.forecast = 10, usual, &forecast.Belief{Shape: usual}
-			m.old.TooFew, v.old.TooFew = TooFew{At: epoch, Pause: repeats, Load: 10}, 3
+			m.Demand.Now, m.Demand.Tokens, m.Demand.Forecast = 10, usual, &forecast.Belief{Shape: usual}
+			m.Old.TooFew, v.Old.TooFew = TooFew{At: epoch, Pause: rate.Repeats, Load: 10}, 3
 			c.change(m, v)
-			r.judgeLowered(m, &need{})
-			assert.Equal(t, c.tooFew, m.tooFew(func(*variant) int { return 3 }))
+			within(r, m).JudgeLowered(&need.Need{})
+			assert.Equal(t, c.tooFew, allocate.TooFewLeft(m, func(*limit.Variant) int { return 3 }))
 		})
 	}
 }
@@ -170,7 +185,7 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 		"fewer of one":                   {true, 10, []int{2, 1}, true},
 		"none":                           {true, 10, []int{0, 0}, true},
 		"another mix":                    {true, 10, []int{3, 0}, false},
-		"as much less as is the same":    {true, 10 / modelHeadroom, []int{2, 3}, true},
+		"as much less as is the same":    {true, 10 / need.ModelHeadroom, []int{2, 3}, true},
 		"more load":                      {true, 20, []int{2, 3}, true},
 		"a little less load":             {true, 9.6, []int{2, 3}, true},
 		"less load":                      {true, 9.5, []int{2, 3}, false},
@@ -178,22 +193,23 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 9, Ready: 9})
-			w := variantOf(variant{in: &Variant{Name: "w", Current: 9, Ready: 9}})
-			m.variants = append(m.variants, w)
-			m.demand.now = c.load
-			v.next.TooFew, w.next.TooFew = 2, 3
+			w := variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "w", Current: 9, Ready: 9} })
+			m.Variants = append(m.Variants, w)
+			m.Stack()
+			m.Demand.Now = c.load
+			v.Next.TooFew, w.Next.TooFew = 2, 3
 			if c.known {
-				m.next.TooFew = TooFew{At: epoch, Load: 10}
+				m.Next.TooFew = TooFew{At: epoch, Load: 10}
 			}
-			left := map[*variant]int{v: c.left[0], w: c.left[1]}
-			v.target, w.target = c.left[0]+1, c.left[1]
-			m.need.least = 1
-			if says := m.staysFor(v); c.tooFew {
+			left := map[*limit.Variant]int{v: c.left[0], w: c.left[1]}
+			v.Target, w.Target = c.left[0]+1, c.left[1]
+			m.Need.Least = 1
+			if says := allocate.StaysFor(m, v); c.tooFew {
 				assert.Equal(t, "no scale-down: fewer replicas did not suffice for 10.00 req/s before", says)
 			} else {
 				assert.Equal(t, "no scale-down: 1.00 req/s of capacity are required", says)
 			}
-			assert.Equal(t, c.tooFew, m.tooFew(func(v *variant) int { return left[v] }))
+			assert.Equal(t, c.tooFew, allocate.TooFewLeft(m, func(v *limit.Variant) int { return left[v] }))
 		})
 	}
 }
@@ -201,26 +217,26 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 // Only replicas that serve and go because less suffices are a scale-down.
 func TestWhatIsAScaleDown(t *testing.T) {
 	for name, c := range map[string]struct {
-		want          want
+		want          need.Want
 		target, ready int
 		down          bool
 	}{
-		"one goes":                   {wantLess, 3, 4, true},
-		"all stay":                   {wantLess, 4, 4, false},
-		"one goes that never served": {wantLess, 3, 3, false},
-		"one goes beside more":       {wantMore, 3, 4, true},
+		"one goes":                   {need.WantLess, 3, 4, true},
+		"all stay":                   {need.WantLess, 4, 4, false},
+		"one goes that never served": {need.WantLess, 3, 3, false},
+		"one goes beside more":       {need.WantMore, 3, 4, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: c.ready})
-			v.target, m.need.want, m.demand.now = c.target, c.want, 10
-			m.next.Lowered.Load = 7
-			r.lower(m, nil)
+			v.Target, m.Need.Want, m.Demand.Now = c.target, c.want, 10
+			m.Next.Lowered.Load = 7
+			settle.NoteLowered(r, within(r, m), nil)
 			if c.down {
-				assert.Equal(t, Lowered{Load: 10, Short: c.want == wantMore}, m.next.Lowered)
-				assert.Equal(t, c.target, v.next.Lowered)
+				assert.Equal(t, Lowered{Load: 10, Short: c.want == need.WantMore}, m.Next.Lowered)
+				assert.Equal(t, c.target, v.Next.Lowered)
 				return
 			}
-			assert.Equal(t, Lowered{Load: 7}, m.next.Lowered)
+			assert.Equal(t, Lowered{Load: 7}, m.Next.Lowered)
 		})
 	}
 }
@@ -229,21 +245,21 @@ func TestWhatIsAScaleDown(t *testing.T) {
 // beside a queue is, which is reckoned with.
 func TestAScaleDownBesideAHangingReplicaIsNotJudged(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*model)
+		change func(*limit.Model)
 		gives  []string
 		judged Lowered
 	}{
-		"hangs":        {func(m *model) { m.load.hanging = 1 }, nil, Lowered{}},
-		"gives one":    {func(*model) {}, []string{"v-0"}, Lowered{}},
-		"a queue":      {func(m *model) { m.demand.backlog = 9 }, nil, Lowered{Load: 10}},
-		"nothing else": {func(*model) {}, nil, Lowered{Load: 10}},
+		"hangs":        {func(m *limit.Model) { m.Load.Hanging = 1 }, nil, Lowered{}},
+		"gives one":    {func(*limit.Model) {}, []string{"v-0"}, Lowered{}},
+		"a queue":      {func(m *limit.Model) { m.Demand.Backlog = 9 }, nil, Lowered{Load: 10}},
+		"nothing else": {func(*limit.Model) {}, nil, Lowered{Load: 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			v.target, m.need.want, m.demand.now, m.next.Lowered = 3, wantLess, 10, Lowered{Load: 7}
+			v.Target, m.Need.Want, m.Demand.Now, m.Next.Lowered = 3, need.WantLess, 10, Lowered{Load: 7}
 			c.change(m)
-			r.lower(m, map[*variant][]string{v: c.gives})
-			assert.Equal(t, c.judged, m.next.Lowered)
+			settle.NoteLowered(r, within(r, m), map[*limit.Variant][]string{v: c.gives})
+			assert.Equal(t, c.judged, m.Next.Lowered)
 		})
 	}
 }
@@ -252,24 +268,25 @@ func TestAScaleDownBesideAHangingReplicaIsNotJudged(t *testing.T) {
 func TestReplicasStayAboveWhatWasTooFew(t *testing.T) {
 	for known, left := range map[bool]int{false: 1, true: 3} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-		v.load = load{unsaturated: 4}
-		m.load, m.need.least, m.demand.now = v.load, 1, 1
-		v.next.TooFew = 2
+		v.Load = fleet.Load{Unsaturated: 4}
+		m.Load, m.Need.Least, m.Demand.Now = v.Load, 1, 1
+		v.Next.TooFew = 2
 		if known {
-			m.next.TooFew = TooFew{At: epoch, Load: 1}
+			m.Next.TooFew = TooFew{At: epoch, Load: 1}
 		}
-		now := m.standing(func(v *variant) int { return v.target })
-		assert.Equal(t, left, m.oneByOne(now, nil, false)[v])
-		assert.Equal(t, !known, m.reaches(now, map[*variant]int{v: 2}))
+		now := allocate.StandingOf(m, func(v *limit.Variant) int { return v.Target })
+		assert.Equal(t, left, allocate.OneByOne(m, now, nil, false)[v])
+		assert.Equal(t, !known, allocate.ReachesMix(m, now, map[*limit.Variant]int{v: 2}))
 	}
 }
 
 // A model's hanging replicas are those of all its variants.
 func TestHangingReplicasAreAdded(t *testing.T) {
 	_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-	m.variants = append(m.variants, variantOf(variant{in: &Variant{}, load: load{hanging: 2}}))
-	v.load.hanging = 1
-	assert.Equal(t, 3, m.loadOfAll().hanging)
+	m.Variants = append(m.Variants, variantOf(func(it *limit.Variant) { it.In, it.Load = &Variant{}, fleet.Load{Hanging: 2} }))
+	m.Stack()
+	v.Load.Hanging = 1
+	assert.Equal(t, 3, m.LoadOfAll().Hanging)
 }
 
 // A twentieth more is the same load; and where nobody knows what a replica serves, so is what
@@ -282,16 +299,16 @@ func TestTheSameLoad(t *testing.T) {
 		at = at.Add(time.Minute)
 		belief = belief.Observe(at, forecast.Count{Rate: 0.1, Span: time.Minute}, nil)
 	}
-	m.demand.forecast, m.demand.known = &belief, true
+	m.Demand.Forecast, m.Demand.Known = &belief, true
 	_, variance := belief.Moments()
 	chance := 3 * math.Sqrt(variance)
-	assert.InDelta(t, 0.105, float64(m.about(0.1)), 1e-9)
-	m.rated = false
+	assert.InDelta(t, 0.105, float64(m.About(0.1)), 1e-9)
+	m.Rated = false
 	assert.Greater(t, chance, 0.02)
-	assert.InDelta(t, 0.1+chance, float64(m.about(0.1)), 1e-9)
-	assert.InDelta(t, 105, float64(m.about(100)), 1e-9)
-	m.demand.known = false
-	assert.InDelta(t, 0.105, float64(m.about(0.1)), 1e-9)
+	assert.InDelta(t, 0.1+chance, float64(m.About(0.1)), 1e-9)
+	assert.InDelta(t, 105, float64(m.About(100)), 1e-9)
+	m.Demand.Known = false
+	assert.InDelta(t, 0.105, float64(m.About(0.1)), 1e-9)
 }
 
 // Servers that are slow for some minutes right after a scale-down make it look like too few. It is tried

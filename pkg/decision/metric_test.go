@@ -8,15 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 )
 
 // An autoscaler that follows the metric lags behind it: what it was shown does not fall
 // in rounds that may not lower, on data that do not allow it, or within the window.
 func TestTheMetricFallsOnlyAsReplicasWould(t *testing.T) {
 	policy := demoPolicy()
-	metric := policy.Variants[Key{"ns", "a-h100"}]
+	metric := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	metric.Actuation = ActuationMetric
-	policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: metric, {"ns", "b-l40s"}: metric}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a-h100"}: metric, {Namespace: "ns", Name: "b-l40s"}: metric}
 	w := newWorld(118)
 	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 	sum := func(p Plan) int { return *p.Models[0].Variants[0].Desired + *p.Models[0].Variants[1].Desired }
@@ -49,9 +50,9 @@ func TestTheMetricFallsOnlyAsReplicasWould(t *testing.T) {
 // What it was shown does not rise meanwhile because there are more replicas than that still.
 func TestTheMetricStaysDownWhileItsFollowerLags(t *testing.T) {
 	policy := demoPolicy()
-	metric := policy.Variants[Key{"ns", "a-h100"}]
+	metric := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	metric.Actuation = ActuationMetric
-	policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: metric}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a-h100"}: metric}
 	w, memory := newWorld(1), Memory{}
 	w.setReplicas(0, 5)
 	var plan Plan
@@ -88,11 +89,11 @@ func TestPoliciesBoundWhatIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 12, Ready: 12})
-			v.old.History = c.past
-			v.policy.Actuation = ActuationMetric
-			assert.Equal(t, c.shown, r.replicasBefore(v, period))
-			v.policy.Actuation = ActuationScale
-			assert.Equal(t, c.target, r.replicasBefore(v, period))
+			v.Old.History = c.past
+			v.Policy.Actuation = ActuationMetric
+			assert.Equal(t, c.shown, r.ReplicasBefore(within(r, v), period))
+			v.Policy.Actuation = ActuationScale
+			assert.Equal(t, c.target, r.ReplicasBefore(within(r, v), period))
 		})
 	}
 }
@@ -113,19 +114,19 @@ func TestWhatIsShownCountsForAWhile(t *testing.T) {
 		"it writes itself":                   {past: []Stretch{round(15*time.Second, 3, 5)}, most: -1, count: 3, scale: true},
 		"no more than maxReplicas":           {past: []Stretch{round(15*time.Second, 3, 5)}, most: 4, count: 4},
 		"less is shown":                      {past: []Stretch{round(15*time.Second, 3, 2)}, most: -1, count: 3},
-		"for as long as a pod has":           {past: []Stretch{round(podPatience, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 5},
-		"for longer":                         {past: []Stretch{round(podPatience+time.Second, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 3},
-		"it is followed, a step at a time":   {past: []Stretch{round(2*podPatience, 2, 5), round(time.Minute, 3, 5)}, most: -1, count: 5},
-		"it was followed, and more is asked": {past: []Stretch{round(2*podPatience, 3, 3), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"for as long as a pod has":           {past: []Stretch{round(fleet.PodPatience, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"for longer":                         {past: []Stretch{round(fleet.PodPatience+time.Second, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 3},
+		"it is followed, a step at a time":   {past: []Stretch{round(2*fleet.PodPatience, 2, 5), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"it was followed, and more is asked": {past: []Stretch{round(2*fleet.PodPatience, 3, 3), round(time.Minute, 3, 5)}, most: -1, count: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3})
-			v.old.History, v.policy.Max, v.policy.Actuation = c.past, c.most, ActuationMetric
+			v.Old.History, v.Policy.Max, v.Policy.Actuation = c.past, c.most, ActuationMetric
 			if c.scale {
-				v.policy.Actuation = ActuationScale
+				v.Policy.Actuation = ActuationScale
 			}
-			assert.Equal(t, c.count, r.asShown(v).Current)
-			assert.Equal(t, 3, v.in.Current)
+			assert.Equal(t, c.count, within(r, v).AsShown().Current)
+			assert.Equal(t, 3, v.In.Current)
 		})
 	}
 }
@@ -135,9 +136,9 @@ func TestWhatIsShownCountsForAWhile(t *testing.T) {
 func TestWhatIsShownHoldsItsRoom(t *testing.T) {
 	policy := demoPolicy()
 	policy.Limited = true
-	metric := policy.Variants[Key{"ns", "a-h100"}]
+	metric := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	metric.Actuation = ActuationMetric
-	policy.Variants[Key{"ns", "a-h100"}] = metric
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = metric
 	w := newWorld(118)
 	w.variants = w.variants[:1]
 	w.cluster = &placement.Cluster{Nodes: nodes(1, "H100", 3)}
@@ -161,19 +162,19 @@ func TestWhatIsShownHoldsItsRoom(t *testing.T) {
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "there is no room left for the other one")
 	told := plan.Models[1].Variants[0]
 	assert.Equal(t, 1, told.Current, "what is told is what there is")
-	assert.Contains(t, told.Steps, Step{StageSupply, shown, shown, ReasonMetricsFound, "3 of them are only published in wva_desired_replicas; whoever scales by it has not acted yet"})
+	assert.Contains(t, told.Steps, Step{Stage: StageSupply, Before: shown, After: shown, Reason: ReasonMetricsFound, Detail: "3 of them are only published in wva_desired_replicas; whoever scales by it has not acted yet"})
 }
 
 // Whose bound it is stands in the reason, where it is not the object's own.
 func TestWhoseBoundItIs(t *testing.T) {
 	for of, want := range map[string]string{"": "maxReplicas is 2", "HorizontalPodAutoscaler h": "maxReplicas of HorizontalPodAutoscaler h is 2"} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-		v.policy.Max, v.policy.MaxOf, v.target = 2, of, 3
-		reason, obstacle := r.obstacle(v, 3)
+		v.Policy.Max, v.Policy.MaxOf, v.Target = 2, of, 3
+		reason, obstacle := r.Obstacle(within(r, v), 3)
 		assert.Equal(t, ReasonMaxReplicas, reason)
 		assert.Equal(t, want, obstacle)
-		r.bounds(m)
-		assert.Equal(t, 2, v.target)
-		assert.Equal(t, want, v.plan.Message)
+		r.Bounds(within(r, m))
+		assert.Equal(t, 2, v.Target)
+		assert.Equal(t, want, v.Plan.Message)
 	}
 }

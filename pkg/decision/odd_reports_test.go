@@ -21,8 +21,8 @@ func oddly(f *fluid, web *vessel, change func(*Replica)) {
 	}
 }
 
-// counts are what a replica counts of its requests.
-func (p *Replica) counts() []*Sample {
+// countsIn are what a replica counts of its requests.
+func countsIn(p *Replica) []*Sample {
 	return []*Sample{&p.Running, &p.Waiting, &p.Served, &p.Recent, &p.InFlightGrowth}
 }
 
@@ -39,7 +39,7 @@ func TestReportsOfOddReplicas(t *testing.T) {
 		"it refuses what it gets at once, and counts none of that": {func(f *fluid, web *vessel) {
 			web.pods[0].hollow = true
 			oddly(f, web, func(p *Replica) {
-				for _, s := range append(p.counts(), &p.KVUse) {
+				for _, s := range append(countsIn(p), &p.KVUse) {
 					s.Value = 0
 				}
 				p.InService, p.TTFT, p.ITL, p.Input, p.Output = Sample{}, Sample{}, Sample{}, Sample{}, Sample{}
@@ -59,14 +59,14 @@ func TestReportsOfOddReplicas(t *testing.T) {
 		}, noneBad, 0},
 		"it shows no numbers": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
-				for _, s := range append(p.counts(), &p.KVUse) {
+				for _, s := range append(countsIn(p), &p.KVUse) {
 					s.Value = math.NaN()
 				}
 			})
 		}, noneBad, 0},
 		"it shows numbers below zero": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
-				for _, s := range append(p.counts(), &p.KVUse) {
+				for _, s := range append(countsIn(p), &p.KVUse) {
 					s.Value = -1
 				}
 			})
@@ -76,7 +76,7 @@ func TestReportsOfOddReplicas(t *testing.T) {
 		}, noneBad, 0},
 		"each of its counts is doubled": {func(f *fluid, web *vessel) {
 			oddly(f, web, func(p *Replica) {
-				for _, s := range p.counts() {
+				for _, s := range countsIn(p) {
 					s.Value *= 2
 				}
 			})

@@ -14,7 +14,7 @@ func turnOff(policy *Policy, names ...string) {
 	for _, name := range names {
 		own := DefaultVariantPolicy()
 		own.Actuation = ActuationOff
-		policy.Variants[Key{"ns", name}] = own
+		policy.Variants[Key{Namespace: "ns", Name: name}] = own
 	}
 }
 
@@ -40,7 +40,7 @@ func TestNobodyGivesWayToAModelThatIsOff(t *testing.T) {
 			chat := &flow{id: "chat", arrivals: constant(7), variants: []*vessel{vesselOf("chat", 1)}}
 			policy := DefaultPolicy()
 			policy.Limited = true
-			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 			if off {
 				turnOff(&policy, "chat")
 			}
@@ -77,7 +77,7 @@ func TestAModelThatIsOffTakesNoRoom(t *testing.T) {
 	policy.Limited = true
 	off := DefaultVariantPolicy()
 	off.Actuation = ActuationOff
-	policy.Variants[Key{"ns", "n-h100"}] = off
+	policy.Variants[Key{Namespace: "ns", Name: "n-h100"}] = off
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
 	alone := s
 	alone.Models = s.Models[:1]
@@ -92,7 +92,7 @@ func TestAModelThatIsOffGivesNothing(t *testing.T) {
 	chat := &flow{id: "chat", arrivals: constant(8), variants: []*vessel{vesselOf("chat", 1)}}
 	policy := DefaultPolicy()
 	policy.Limited = true
-	policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}, {"ns", "idle"}: {Priority: 90}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}, {Namespace: "ns", ID: "idle"}: {Priority: 90}}
 	turnOff(&policy, "idle")
 	f := newFluid(machines(1), policy, batch, chat, idle)
 	keepOff(f, idle, 4)

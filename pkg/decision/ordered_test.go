@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 )
 
 // slowOrdered is a world whose cheap variant makes one replica after the other, six minutes
@@ -33,7 +35,7 @@ func TestReplicasThatWaitTheirTurnAreStarting(t *testing.T) {
 		f.step()
 		require.GreaterOrEqual(t, cheap.replicas, before, "%v", f.writes)
 		require.Zero(t, dear.replicas, "%v", f.writes)
-		require.Empty(t, f.memory.Variants[Key{"ns", "cheap"}].Backoff, "%v", f.writes)
+		require.Empty(t, f.memory.Variants[Key{Namespace: "ns", Name: "cheap"}].Backoff, "%v", f.writes)
 	}
 	assert.Equal(t, 2+5, cheap.count(serves), "one every six minutes")
 	assert.GreaterOrEqual(t, cheap.replicas, int(math.Ceil(16/allowed(plain))))
@@ -59,22 +61,22 @@ func TestATurnThatComesToNothing(t *testing.T) {
 		came   time.Duration
 		absent int
 	}{
-		"a moment ago":              {since: podPatience, absent: 0},
-		"long ago":                  {since: podPatience + time.Second, absent: 2},
-		"before the others settled": {settling: settling, since: settling + podPatience, absent: 0},
-		"after the others settled":  {settling: settling, since: settling + podPatience + time.Second, absent: 2},
-		"behind one that came late": {since: time.Hour, came: podPatience, absent: 0},
-		"long after one came late":  {since: time.Hour, came: podPatience + time.Second, absent: 2},
+		"a moment ago":              {since: fleet.PodPatience, absent: 0},
+		"long ago":                  {since: fleet.PodPatience + time.Second, absent: 2},
+		"before the others settled": {settling: settling, since: settling + fleet.PodPatience, absent: 0},
+		"after the others settled":  {settling: settling, since: settling + fleet.PodPatience + time.Second, absent: 2},
+		"behind one that came late": {since: time.Hour, came: fleet.PodPatience, absent: 0},
+		"long after one came late":  {since: time.Hour, came: fleet.PodPatience + time.Second, absent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 1, Startup: time.Minute, Ordered: true, Settling: c.settling})
 			if c.came > 0 {
-				v.in.Replicas = []Replica{{Since: epoch.Add(-c.came)}}
+				v.In.Replicas = []Replica{{Since: epoch.Add(-c.came)}}
 			}
-			v.old = &VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
-			v.next.NoPod = r.noPodSince(v)
-			f := r.fleetOf(v, v.in.Startup)
-			assert.Equal(t, c.absent, f.count[stateNoPod])
+			v.Old = &VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
+			v.Next.NoPod = within(r, v).NoPodSince()
+			f := within(r, v).FleetOf(v.In.Startup)
+			assert.Equal(t, c.absent, f.Count[fleet.StateNoPod])
 		})
 	}
 }
@@ -96,16 +98,16 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 5, Ready: 1, Starting: []Starting{c.first}, Startup: time.Minute, Ordered: c.ordered})
-			v.old = &VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
-			v.next.NoPod = r.noPodSince(v)
-			f := r.fleetOf(v, v.in.Startup)
+			v.Old = &VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
+			v.Next.NoPod = within(r, v).NoPodSince()
+			f := within(r, v).FleetOf(v.In.Startup)
 			if c.awaited {
-				assert.Equal(t, 4, f.count[statePending], "it, and the three behind it")
-				assert.Equal(t, 5, f.supply)
+				assert.Equal(t, 4, f.Count[fleet.StatePending], "it, and the three behind it")
+				assert.Equal(t, 5, f.Supply)
 			} else {
-				assert.Equal(t, 3, f.count[stateNoPod])
+				assert.Equal(t, 3, f.Count[fleet.StateNoPod])
 			}
-			assert.Zero(t, f.count[stateLeaving])
+			assert.Zero(t, f.Count[fleet.StateLeaving])
 		})
 	}
 }

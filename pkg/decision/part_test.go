@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/demand"
 )
 
 // counting is a gateway that counts a share of a flow's requests, and queues none; told sees what it
@@ -89,7 +91,7 @@ func TestPropertyHoweverRequestsAreSplit(t *testing.T) {
 		about := fmt.Sprintf("seed %d: %.1f req/s, of which the gateway counts %.2f: the whole %v, own %v, part %v", seed, loads, shares, whole, own, part)
 		for i := range part {
 			// So little may be missing that nobody can tell.
-			require.GreaterOrEqual(t, part[i], int((1-leastMissing)*float64(min(whole[i], own[i]))), about)
+			require.GreaterOrEqual(t, part[i], int((1-demand.LeastMissing)*float64(min(whole[i], own[i]))), about)
 			// Before it is told they were too few, which is remembered for a day.
 			require.LessOrEqual(t, part[i], max(whole[i], own[i])*5/4+1, about)
 		}

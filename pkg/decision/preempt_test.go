@@ -12,6 +12,13 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/preempt"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // Of several nodes the one gives room on which the fewest replicas go, the first of equal
@@ -38,25 +45,31 @@ func TestWhoMakesRoom(t *testing.T) {
 		"who has gone leaves enough as now": {free: []int{1, 3}, wanted: 3, replicas: 6, node: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			batch := variantOf(variant{in: &Variant{Name: "batch", Current: c.replicas, Request: request("H100", 1)}, priority: 50, target: c.replicas})
-			batch.policy.Min = c.least
-			gives := modelOf(model{variants: []*variant{batch, variantOf(variant{in: &Variant{Current: c.others}, target: c.others})}})
-			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1})
+			batch := variantOf(func(it *limit.Variant) {
+				it.In, it.Priority, it.Target = &Variant{Name: "batch", Current: c.replicas, Request: request("H100", 1)}, 50, c.replicas
+			})
+			batch.Policy.Min = c.least
+			gives := modelOf(func(it *limit.Model) {
+				it.Variants = []*limit.Variant{batch, variantOf(func(it *limit.Variant) { it.In, it.Target = &Variant{Current: c.others}, c.others })}
+			})
+			chat := variantOf(func(it *limit.Variant) {
+				it.In, it.Priority = &Variant{Name: "chat", Request: request("H100", c.wanted)}, 1
+			})
 			room := &placement.Cluster{Nodes: nodes(len(c.free), "H100", 4)}
-			givers := make([][]giver, len(c.free))
+			givers := make([][]preempt.Giver, len(c.free))
 			for i, free := range c.free {
 				room.Nodes[i].Free.Devices = free
-				givers[i] = []giver{{m: gives, v: batch, name: fmt.Sprint(i, " a"), number: -1}, {m: gives, v: batch, name: fmt.Sprint(i, " b"), number: -1}}
+				givers[i] = []preempt.Giver{{M: gives, V: batch, Name: fmt.Sprint(i, " a"), Number: -1}, {M: gives, V: batch, Name: fmt.Sprint(i, " b"), Number: -1}}
 			}
-			giving := map[*variant][]string{}
-			newClearing(room, givers, answer{giving: giving}, epoch).make(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, true, false)
+			giving := map[*limit.Variant][]string{}
+			preempt.NewClearing(room, givers, allocate.Answer{Giving: giving}, epoch).Make(modelOf(func(it *limit.Model) { it.In, it.Promise = &Model{ID: "chat"}, Promise{Priority: 1} }), chat, true, false)
 
 			var gone []string
 			for _, g := range givers[max(0, c.node)][:c.given] {
-				gone = append(gone, g.name)
+				gone = append(gone, g.Name)
 			}
 			assert.Equal(t, gone, giving[batch])
-			assert.Equal(t, c.replicas-c.given, batch.target)
+			assert.Equal(t, c.replicas-c.given, batch.Target)
 			for i, free := range c.free {
 				if i == c.node {
 					free += c.given - c.wanted
@@ -95,16 +108,16 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 			chat := &flow{id: "chat", arrivals: step(at, c.before, c.after), variants: []*vessel{vesselOf("chat", c.replicas)}}
 			policy := DefaultPolicy()
 			policy.Limited, policy.Idle.Enabled = true, true
-			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 			own := DefaultVariantPolicy()
 			if c.own != nil {
 				c.own(&own)
 			}
-			policy.Variants = map[Key]VariantPolicy{{"ns", "chat"}: own}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "chat"}: own}
 			if c.more > 0 {
 				patient := DefaultVariantPolicy()
 				patient.Up.Window = 30 * time.Second
-				policy.Variants[Key{"ns", "batch"}] = patient
+				policy.Variants[Key{Namespace: "ns", Name: "batch"}] = patient
 			}
 			f := newFluid(machines(1), policy, batch, chat)
 			gave := false
@@ -140,17 +153,18 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, chat := bare(DefaultPolicy(), Memory{}, &Variant{Name: "chat", Request: request("H100", 2)})
-			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50})
-			m.variants, r.models = append(m.variants, batch), []*model{m}
+			batch := variantOf(func(it *limit.Variant) { it.In, it.Priority = &Variant{Name: "batch", Request: request("H100", 1)}, 50 })
+			m.Variants, r.Models = append(m.Variants, batch), []*limit.Model{m}
+			within(r, m)
 			cluster := &placement.Cluster{Nodes: nodes(2, "H100", 8)}
 			cluster.Nodes[0].Free.Devices, cluster.Nodes[1].Free.Devices = c.free, c.other
-			r.snapshot.Cluster = cluster
+			r.Snapshot.Cluster = cluster
 			if c.node != "" {
-				chat.old.Nominated = []Nomination{{Node: c.node, At: epoch.Add(-c.age)}}
+				chat.Old.Nominated = []Nomination{{Node: c.node, At: epoch.Add(-c.age)}}
 			}
-			r.reserve()
-			assert.Equal(t, c.slots, r.slots(batch.in.Request))
-			assert.Equal(t, c.chat, r.slots(chat.in.Request))
+			r.Reserve()
+			assert.Equal(t, c.slots, r.Slots(batch.In.Request))
+			assert.Equal(t, c.chat, r.Slots(chat.In.Request))
 		})
 	}
 }
@@ -159,41 +173,42 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
 	for name, c := range map[string]struct {
 		free   int
-		change func(*round, *model, *variant)
+		change func(*limit.Round, *limit.Model, *limit.Variant)
 		// target is how many there are then, kept whether room is still kept, and left what is
 		// free for others.
 		target int
 		kept   bool
 		left   int
 	}{
-		"it wants more":              {2, func(_ *round, m *model, _ *variant) { m.need.want = wantMore }, 2, false, 0},
-		"it does not fit yet":        {1, func(_ *round, m *model, _ *variant) { m.need.want = wantMore }, 1, true, 0},
-		"it wants no more":           {2, func(*round, *model, *variant) {}, 1, false, 2},
-		"it lacks one of its minima": {2, func(_ *round, _ *model, v *variant) { v.policy.Min = 2 }, 2, false, 0},
-		"it misses the SLO": {2, func(_ *round, m *model, v *variant) {
-			m.need.want, v.rate = wantMore, rate{trigger: 2.5, max: 3, bound: true}
+		"it wants more":              {2, func(_ *limit.Round, m *limit.Model, _ *limit.Variant) { m.Need.Want = need.WantMore }, 2, false, 0},
+		"it does not fit yet":        {1, func(_ *limit.Round, m *limit.Model, _ *limit.Variant) { m.Need.Want = need.WantMore }, 1, true, 0},
+		"it wants no more":           {2, func(*limit.Round, *limit.Model, *limit.Variant) {}, 1, false, 2},
+		"it lacks one of its minima": {2, func(_ *limit.Round, _ *limit.Model, v *limit.Variant) { v.Policy.Min = 2 }, 2, false, 0},
+		"it misses the SLO": {2, func(_ *limit.Round, m *limit.Model, v *limit.Variant) {
+			m.Need.Want, v.Rate = need.WantMore, rate.Rate{Trigger: 2.5, Max: 3, Bound: true}
 		}, 1, false, 2},
-		"it may not grow": {2, func(_ *round, m *model, v *variant) {
-			m.need.want, v.policy.Up.Select = wantMore, SelectDisabled
+		"it may not grow": {2, func(_ *limit.Round, m *limit.Model, v *limit.Variant) {
+			m.Need.Want, v.Policy.Up.Select = need.WantMore, SelectDisabled
 		}, 1, true, 0},
-		"it may not grow, and lacks one of its minima": {2, func(_ *round, _ *model, v *variant) {
-			v.policy.Min, v.policy.Up.Select = 2, SelectDisabled
+		"it may not grow, and lacks one of its minima": {2, func(_ *limit.Round, _ *limit.Model, v *limit.Variant) {
+			v.Policy.Min, v.Policy.Up.Select = 2, SelectDisabled
 		}, 2, false, 0},
-		"it is left alone": {2, func(_ *round, m *model, v *variant) {
-			m.need.want, v.fleet.paused = wantMore, time.Minute
+		"it is left alone": {2, func(_ *limit.Round, m *limit.Model, v *limit.Variant) {
+			m.Need.Want, v.Fleet.Paused = need.WantMore, time.Minute
 		}, 1, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 2)})
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
-			v.old.Nominated, r.models = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*model{m}
-			r.reserve()
+			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
+			v.Old.Nominated, r.Models = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*limit.Model{m}
+			within(r, m)
+			r.Reserve()
 			c.change(r, m, v)
-			r.enter(m, answer{ideal: map[*variant]int{}})
-			other := variantOf(variant{in: &Variant{Name: "other", Request: request("H100", 1)}})
-			assert.Equal(t, c.target, v.target)
-			assert.Equal(t, c.kept, len(v.nominated) > 0)
-			assert.Equal(t, c.left, r.slots(other.in.Request))
+			allocate.EnterRoom(r, within(r, m), allocate.Answer{Ideal: map[*limit.Variant]int{}})
+			other := variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "other", Request: request("H100", 1)} })
+			assert.Equal(t, c.target, v.Target)
+			assert.Equal(t, c.kept, len(v.Nominated) > 0)
+			assert.Equal(t, c.left, r.Slots(other.In.Request))
 		})
 	}
 }
@@ -205,12 +220,12 @@ func TestRoomThatIsMadeIsWithinTheQuotas(t *testing.T) {
 			wants := request("H100", 2)
 			wants.Charges = []placement.Amount{{Index: 0, Count: 2}}
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: wants})
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2), Quotas: []placement.Quota{{Hard: 8, Left: left}}}
-			v.old.Nominated, r.models, m.need.want = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*model{m}, wantMore
-			r.reserve()
-			r.enter(m, answer{ideal: map[*variant]int{}})
-			assert.Equal(t, target, v.target)
-			assert.Equal(t, target == 1, len(v.nominated) > 0, "it is kept")
+			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2), Quotas: []placement.Quota{{Hard: 8, Left: left}}}
+			v.Old.Nominated, r.Models, m.Need.Want = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*limit.Model{within(r, m)}, need.WantMore
+			r.Reserve()
+			allocate.EnterRoom(r, within(r, m), allocate.Answer{Ideal: map[*limit.Variant]int{}})
+			assert.Equal(t, target, v.Target)
+			assert.Equal(t, target == 1, len(v.Nominated) > 0, "it is kept")
 		})
 	}
 }
@@ -228,26 +243,30 @@ func TestNobodyGivesTwice(t *testing.T) {
 		"more arrive than it is for":   {current: 3, arrivals: 7, age: time.Minute, given: 1},
 		"who gives was held":           {current: 4, arrivals: 4, age: time.Minute, given: 1},
 		"three of it are needed":       {current: 4, arrivals: 9, age: time.Minute, given: 3},
-		"nothing was freed in so long": {current: 3, arrivals: 4, age: nodePatience, given: 1},
+		"nothing was freed in so long": {current: 3, arrivals: 4, age: fleet.NodePatience, given: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, gives, batch := bare(DefaultPolicy(), Memory{}, &Variant{Name: "batch", Current: c.current, Picks: true, Request: request("H100", 1)})
 			for i := range c.current {
-				batch.in.Replicas = append(batch.in.Replicas, Replica{Name: fmt.Sprint(i), Node: "H100-0"})
+				batch.In.Replicas = append(batch.In.Replicas, Replica{Name: fmt.Sprint(i), Node: "H100-0"})
 			}
-			batch.load.of, batch.priority, batch.key.Name, gives.evidence = make([]class, c.current), 50, "batch", evidenceFull
-			chat := variantOf(variant{in: &Variant{Name: "chat", Current: 1, Ready: 1, Request: request("H100", 1)}, priority: 1, target: 1, rate: rate{trigger: 2.5}})
-			chat.managed, chat.policy, chat.policy.Down.Window = true, DefaultVariantPolicy(), 0
-			chat.old.Nominated = []Nomination{{Node: "H100-0", At: epoch.Add(-c.age), By: batch.key, To: 3}}
-			wants := modelOf(model{in: &Model{ID: "chat"}, variants: []*variant{chat}, promise: Promise{Priority: 1}, rated: true})
-			wants.demand.now, wants.need.want = c.arrivals, wantMore
-			r.policy.Limited, r.models = true, []*model{gives, wants}
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
-			r.snapshot.Cluster.Nodes[0].Free.Devices = 0
-			r.reserve()
-			found := answer{lacks: map[*model]lack{wants: {short: c.arrivals}}, giving: map[*variant][]string{}}
-			assert.True(t, r.makeWay(wants, newClearing(r.withoutNominated(), r.givers([]*model{gives}), found, epoch), true))
-			assert.Len(t, found.giving[batch], c.given)
+			batch.Load.Of, batch.Priority, batch.Key.Name, gives.Evidence = make([]fleet.Class, c.current), 50, "batch", signal.EvidenceFull
+			chat := variantOf(func(it *limit.Variant) {
+				it.In, it.Priority, it.Target, it.Rate = &Variant{Name: "chat", Current: 1, Ready: 1, Request: request("H100", 1)}, 1, 1, rate.Rate{Trigger: 2.5}
+			})
+			chat.Managed, chat.Policy, chat.Policy.Down.Window = true, DefaultVariantPolicy(), 0
+			chat.Old.Nominated = []Nomination{{Node: "H100-0", At: epoch.Add(-c.age), By: batch.Key, To: 3}}
+			wants := modelOf(func(it *limit.Model) {
+				it.In, it.Promise, it.Rated, it.Variants = &Model{ID: "chat"}, Promise{Priority: 1}, true, []*limit.Variant{chat}
+			})
+			wants.Demand.Now, wants.Need.Want = c.arrivals, need.WantMore
+			r.Policy.Limited, r.Models = true, []*limit.Model{within(r, gives), within(r, wants)}
+			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+			r.Snapshot.Cluster.Nodes[0].Free.Devices = 0
+			r.Reserve()
+			found := allocate.Answer{Lacks: map[*limit.Model]allocate.Lack{wants: {Short: c.arrivals}}, Giving: map[*limit.Variant][]string{}}
+			assert.True(t, preempt.MakeWay(r, within(r, wants), preempt.NewClearing(r.WithoutNominated(), preempt.GiversOf(r, []*limit.Model{gives}), found, epoch), true))
+			assert.Len(t, found.Giving[batch], c.given)
 		})
 	}
 }
@@ -276,19 +295,19 @@ func TestOfWhomItIsKnownWhichGoes(t *testing.T) {
 				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", number), Node: fmt.Sprint("H100-", node)})
 			}
 			r, gives, v := bare(DefaultPolicy(), Memory{}, batch)
-			gives.evidence, v.priority, v.load.of = evidenceFull, 50, make([]class, 3)
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(3, "H100", 4)}
-			for i := range r.snapshot.Cluster.Nodes {
-				r.snapshot.Cluster.Nodes[i].Free.Devices = 1
+			gives.Evidence, v.Priority, v.Load.Of = signal.EvidenceFull, 50, make([]fleet.Class, 3)
+			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(3, "H100", 4)}
+			for i := range r.Snapshot.Cluster.Nodes {
+				r.Snapshot.Cluster.Nodes[i].Free.Devices = 1
 			}
-			r.snapshot.Cluster.Nodes[2].Free.Devices = 0
-			r.trial = placement.NewTrial(r.snapshot.Cluster)
-			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 2)}, priority: 1})
-			found := answer{giving: map[*variant][]string{}}
-			made := newClearing(r.trial.Cluster(), r.givers([]*model{gives}), found, epoch).make(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, true, false)
+			r.Snapshot.Cluster.Nodes[2].Free.Devices = 0
+			r.Trial = placement.NewTrial(r.Snapshot.Cluster)
+			chat := variantOf(func(it *limit.Variant) { it.In, it.Priority = &Variant{Name: "chat", Request: request("H100", 2)}, 1 })
+			found := allocate.Answer{Giving: map[*limit.Variant][]string{}}
+			made := preempt.NewClearing(r.Trial.Cluster(), preempt.GiversOf(r, []*limit.Model{within(r, gives)}), found, epoch).Make(modelOf(func(it *limit.Model) { it.In, it.Promise = &Model{ID: "chat"}, Promise{Priority: 1} }), within(r, chat), true, false)
 			assert.Equal(t, c.given > 0, made)
-			assert.Len(t, found.giving[v], c.given)
-			assert.Equal(t, c.node != "", slices.ContainsFunc(chat.nominated, func(n nominated) bool { return n.Node == c.node }))
+			assert.Len(t, found.Giving[v], c.given)
+			assert.Equal(t, c.node != "", slices.ContainsFunc(chat.Nominated, func(n limit.Nominated) bool { return n.Node == c.node }))
 		})
 	}
 }
@@ -310,14 +329,14 @@ func TestTheyMakeRoomByNumber(t *testing.T) {
 				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", c.first+8+i), Node: fmt.Sprint("H100-", node)})
 			}
 			r, gives, v := bare(DefaultPolicy(), Memory{}, batch)
-			gives.evidence, v.priority, v.load.of, v.target = evidenceFull, 50, make([]class, 3), 11
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(2, "H100", 4)}
-			r.snapshot.Cluster.Nodes[0].Free.Devices, r.snapshot.Cluster.Nodes[1].Free.Devices = 1, 0
-			r.trial = placement.NewTrial(r.snapshot.Cluster)
-			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 3)}, priority: 1})
-			found := answer{giving: map[*variant][]string{}}
-			newClearing(r.trial.Cluster(), r.givers([]*model{gives}), found, epoch).make(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, true, false)
-			assert.Equal(t, c.given, found.giving[v])
+			gives.Evidence, v.Priority, v.Load.Of, v.Target = signal.EvidenceFull, 50, make([]fleet.Class, 3), 11
+			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(2, "H100", 4)}
+			r.Snapshot.Cluster.Nodes[0].Free.Devices, r.Snapshot.Cluster.Nodes[1].Free.Devices = 1, 0
+			r.Trial = placement.NewTrial(r.Snapshot.Cluster)
+			chat := variantOf(func(it *limit.Variant) { it.In, it.Priority = &Variant{Name: "chat", Request: request("H100", 3)}, 1 })
+			found := allocate.Answer{Giving: map[*limit.Variant][]string{}}
+			preempt.NewClearing(r.Trial.Cluster(), preempt.GiversOf(r, []*limit.Model{within(r, gives)}), found, epoch).Make(modelOf(func(it *limit.Model) { it.In, it.Promise = &Model{ID: "chat"}, Promise{Priority: 1} }), within(r, chat), true, false)
+			assert.Equal(t, c.given, found.Giving[v])
 		})
 	}
 }
@@ -342,7 +361,7 @@ func TestForWhomRoomIsMade(t *testing.T) {
 			}
 			policy := DefaultPolicy()
 			policy.Limited = true
-			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 			f := newFluid(machines(1), policy, batch, chat)
 			waits := ""
 			f.told = func(_ *Snapshot, plan *Plan) {
@@ -376,14 +395,16 @@ func TestAReplicaThatWaitsForANodeGetsRoom(t *testing.T) {
 		"less important":               {priority: 51},
 		"it may sleep, nobody asks it": {priority: 1, direct: true, change: func(p *Policy) { p.Idle = Idle{Enabled: true, Retention: time.Hour} }},
 		"it may sleep, and is asked":   {priority: 1, change: func(p *Policy) { p.Idle = Idle{Enabled: true, Retention: time.Hour} }, gets: 1},
-		"nothing may go":               {priority: 1, change: func(p *Policy) { p.Variants = map[Key]VariantPolicy{{"ns", "batch"}: {Min: 8, Max: -1}} }},
+		"nothing may go": {priority: 1, change: func(p *Policy) {
+			p.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "batch"}: {Min: 8, Max: -1}}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web, batch := vesselOf("chat", 1), vesselOf("batch", 8)
 			web.unstated = c.unstated
 			policy := DefaultPolicy()
 			policy.Limited = true
-			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: c.priority}, {"ns", "batch"}: {Priority: 50}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: c.priority}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 			if c.change != nil {
 				c.change(&policy)
 			}
@@ -408,10 +429,10 @@ func TestWhoToleratesALossMakesNoRoom(t *testing.T) {
 			chat := &flow{id: "chat", arrivals: step(20*time.Minute, 2, 4), variants: []*vessel{vesselOf("chat", 1)}}
 			policy := DefaultPolicy()
 			policy.Limited = true
-			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 			own := DefaultVariantPolicy()
 			own.Down.Tolerance = tolerance
-			policy.Variants = map[Key]VariantPolicy{{"ns", "dear"}: own}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "dear"}: own}
 			f := newFluid(machines(1), policy, batch, chat)
 			f.run(40 * time.Minute)
 			assert.Equal(t, 4-givesDear, dear.replicas, "%v", f.writes)
@@ -443,7 +464,7 @@ func TestEqualsShareAFullCluster(t *testing.T) {
 			second := &flow{id: "second", arrivals: step(10*time.Minute, 0.1, c.second), variants: []*vessel{vesselOf("second", c.there)}}
 			policy := DefaultPolicy()
 			policy.Limited, policy.Idle.Enabled = true, true
-			policy.Promises = map[ModelKey]Promise{{"ns", "first"}: {Priority: 7}, {"ns", "second"}: {Priority: 7, Weight: c.weight}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "first"}: {Priority: 7}, {Namespace: "ns", ID: "second"}: {Priority: 7, Weight: c.weight}}
 			f := newFluid(machines(1), policy, first, second)
 			f.run(3 * time.Hour)
 			n := second.variants[0].replicas
@@ -484,30 +505,38 @@ func TestWhatEqualsGive(t *testing.T) {
 		"its last does not go":         {1, 0, 1, 0, 0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rated := rate{trigger: 2.5, max: 2.5}
-			batch := variantOf(variant{in: &Variant{Name: "batch", Current: c.replicas, Request: request("H100", 1)}, priority: 7, target: c.replicas + c.bought, rate: rated})
-			gives := modelOf(model{variants: []*variant{batch}, promise: Promise{Priority: 7}})
-			gives.demand.now = c.need
-			chat := variantOf(variant{in: &Variant{Name: "chat", Current: c.has, Request: request("H100", c.devices)}, priority: 7, target: c.has, rate: rated})
-			wants := modelOf(model{in: &Model{ID: "chat"}, variants: []*variant{chat}, promise: Promise{Priority: 7}})
-			wants.demand.now = 10
+			rated := rate.Rate{Trigger: 2.5, Max: 2.5}
+			batch := variantOf(func(it *limit.Variant) {
+				it.In, it.Priority, it.Target, it.Rate = &Variant{Name: "batch", Current: c.replicas, Request: request("H100", 1)}, 7, c.replicas+c.bought, rated
+			})
+			gives := modelOf(func(it *limit.Model) { it.Promise, it.Variants = Promise{Priority: 7}, []*limit.Variant{batch} })
+			gives.Demand.Now = c.need
+			chat := variantOf(func(it *limit.Variant) {
+				it.In, it.Priority, it.Target, it.Rate = &Variant{Name: "chat", Current: c.has, Request: request("H100", c.devices)}, 7, c.has, rated
+			})
+			wants := modelOf(func(it *limit.Model) {
+				it.In, it.Promise, it.Variants = &Model{ID: "chat"}, Promise{Priority: 7}, []*limit.Variant{chat}
+			})
+			wants.Demand.Now = 10
 			room := &placement.Cluster{Nodes: nodes(1, "H100", 8)}
 			room.Nodes[0].Free.Devices = 0
-			givers := make([][]giver, 1)
+			givers := make([][]preempt.Giver, 1)
 			for i := range c.replicas {
-				givers[0] = append(givers[0], giver{m: gives, v: batch, name: fmt.Sprint(i), number: -1})
+				givers[0] = append(givers[0], preempt.Giver{M: gives, V: batch, Name: fmt.Sprint(i), Number: -1})
 			}
-			giving := map[*variant][]string{}
-			newClearing(room, givers, answer{giving: giving}, epoch).make(wants, chat, true, false)
+			giving := map[*limit.Variant][]string{}
+			preempt.NewClearing(room, givers, allocate.Answer{Giving: giving}, epoch).Make(wants, chat, true, false)
 			assert.Len(t, giving[batch], c.given)
 			if c.given > 0 {
-				assert.Equal(t, c.replicas-c.given, batch.target)
-				assert.Equal(t, Nomination{Node: "H100-0", At: epoch, To: c.replicas - c.given}, chat.nominated[0].Nomination)
+				assert.Equal(t, c.replicas-c.given, batch.Target)
+				assert.Equal(t, Nomination{Node: "H100-0", At: epoch, To: c.replicas - c.given}, chat.Nominated[0].Nomination)
 			}
 		})
 	}
-	idle := modelOf(model{variants: []*variant{variantOf(variant{in: &Variant{}, target: 1})}})
-	assert.True(t, math.IsInf(idle.has(0), 1), "nothing is needed of it")
+	idle := modelOf(func(it *limit.Model) {
+		it.Variants = []*limit.Variant{variantOf(func(it *limit.Variant) { it.In, it.Target = &Variant{}, 1 })}
+	})
+	assert.True(t, math.IsInf(preempt.HasShare(idle, 0), 1), "nothing is needed of it")
 }
 
 // Of models that nobody is less important than, a round makes room for two, those that have the
@@ -522,7 +551,7 @@ func TestForHowManyEqualsRoomIsMade(t *testing.T) {
 	policy := DefaultPolicy()
 	policy.Limited, policy.Promises = true, map[ModelKey]Promise{}
 	for _, m := range flows {
-		policy.Promises[ModelKey{"ns", m.id}] = Promise{Priority: 7}
+		policy.Promises[ModelKey{Namespace: "ns", ID: m.id}] = Promise{Priority: 7}
 	}
 	cluster := machines(2)
 	cluster.Nodes[1].Free.Devices = 1
@@ -563,7 +592,7 @@ func TestRoomIsLookedForWhereItCanBeMade(t *testing.T) {
 			holds.request, lacks.request = request("A100", 1), request("A100", 1)
 			policy := DefaultPolicy()
 			policy.Limited = true
-			policy.Promises = map[ModelKey]Promise{{"ns", "top"}: {Priority: 1}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "top"}: {Priority: 1}}
 			flows := []*flow{
 				{id: "top", arrivals: constant(2.1 * float64(8-c.hopeless)), variants: []*vessel{top}},
 				{id: "holds", arrivals: constant(14), variants: []*vessel{holds}},
@@ -574,7 +603,7 @@ func TestRoomIsLookedForWhereItCanBeMade(t *testing.T) {
 				flows = append(flows, &flow{id: id, arrivals: step(10*time.Minute, 1, 40), variants: []*vessel{vesselOf(id, 1)}})
 			}
 			for _, m := range flows[1:] {
-				policy.Promises[ModelKey{"ns", m.id}] = Promise{Priority: 7}
+				policy.Promises[ModelKey{Namespace: "ns", ID: m.id}] = Promise{Priority: 7}
 			}
 			f := newFluid(cluster, policy, flows...)
 			f.run(2 * time.Hour)
@@ -586,17 +615,17 @@ func TestRoomIsLookedForWhereItCanBeMade(t *testing.T) {
 // Where more of one priority are than a round looks at, they take turns.
 func TestEqualsTakeTurns(t *testing.T) {
 	r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-	var lack []*model
-	for i := range 3 + 2*equalsPerRound {
-		lack = append(lack, modelOf(model{promise: Promise{Priority: min(2, i+1)}}))
+	var lack []*limit.Model
+	for i := range 3 + 2*preempt.EqualsPerRound {
+		lack = append(lack, modelOf(func(it *limit.Model) { it.Promise = Promise{Priority: min(2, i+1)} }))
 	}
-	seen := map[*model]bool{}
+	seen := map[*limit.Model]bool{}
 	for minute := range 4 {
-		r.snapshot.Time = epoch.Add(time.Duration(minute) * time.Minute)
-		some := r.inTurns(lack)
-		assert.Len(t, some, 1+equalsPerRound)
+		r.Snapshot.Time = epoch.Add(time.Duration(minute) * time.Minute)
+		some := preempt.InTurns(r, lack)
+		assert.Len(t, some, 1+preempt.EqualsPerRound)
 		assert.True(t, some[lack[0]], "nobody is as important")
-		assert.Len(t, r.inTurns(lack[:1+equalsPerRound]), 1+equalsPerRound)
+		assert.Len(t, preempt.InTurns(r, lack[:1+preempt.EqualsPerRound]), 1+preempt.EqualsPerRound)
 		for m := range some {
 			seen[m] = true
 		}
@@ -606,7 +635,7 @@ func TestEqualsTakeTurns(t *testing.T) {
 
 func TestNumberOf(t *testing.T) {
 	for name, number := range map[string]int{"a-12": 12, "a-3-0": 0, "7": 7, "a-x": -1, "a": -1, "": -1, "a-": -1} {
-		found, ok := numberOf(name)
+		found, ok := preempt.NumberOf(name)
 		assert.Equal(t, number >= 0, ok, name)
 		assert.Equal(t, max(0, number), found, name)
 	}

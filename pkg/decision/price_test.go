@@ -6,6 +6,10 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -13,9 +17,9 @@ import (
 // missed: the odds of needing it are what its price is compared by.
 func TestWhatIsWorthItsPriceFollowsTheOdds(t *testing.T) {
 	for _, risk := range []float64{0.5, 0.85, 0.9, 0.99} {
-		assert.InDelta(t, risk, worthwhile(risk, 1), 1e-12)
+		assert.InDelta(t, risk, allocate.Worthwhile(risk, 1), 1e-12)
 		for _, times := range []float64{1.5, 2, 9, 100} {
-			p := worthwhile(risk, times)
+			p := allocate.Worthwhile(risk, times)
 			assert.InDelta(t, risk/(1-risk)/times, p/(1-p), 1e-9, "risk %v, %v times as dear", risk, times)
 		}
 	}
@@ -35,47 +39,52 @@ func TestADearReplicaIsBoughtForWhatIsLikely(t *testing.T) {
 	for name, c := range map[string]struct {
 		now      float64
 		times    capacity.Cost
-		adjust   func(p *purchase, dear *variant)
+		adjust   func(p *allocate.Purchase, dear *limit.Variant)
 		bought   int
 		reported bool
 	}{
 		"as dear as the others":             {now: 10, times: 1, bought: 5},
-		"spare that costs no more stays":    {10, 1, func(p *purchase, _ *variant) { p.need = 15 }, 5, false},
+		"spare that costs no more stays":    {10, 1, func(p *allocate.Purchase, _ *limit.Variant) { p.Need = 15 }, 5, false},
 		"twice as dear is worth two in ten": {now: 10, times: 2, bought: 5},
 		"six times as dear is not":          {now: 10, times: 6, reported: true},
 		"the load of now is served anyway":  {now: 90, times: 9, bought: 3, reported: true},
 		"a cheap one is bought for all":     {now: 10, times: 0.1, bought: 5},
-		"one stays where a trigger fired":   {10, 9, func(p *purchase, _ *variant) { p.model.need.triggered = true }, 1, true},
-		"none where what starts may answer it": {10, 9, func(p *purchase, _ *variant) {
-			p.model.need.triggered, p.model.variants[0].fleet.supply = true, 9
+		"one stays where a trigger fired":   {10, 9, func(p *allocate.Purchase, _ *limit.Variant) { p.Model.Need.Triggered = true }, 1, true},
+		"none where what starts may answer it": {10, 9, func(p *allocate.Purchase, _ *limit.Variant) {
+			p.Model.Need.Triggered, p.Model.Variants[0].Fleet.Supply = true, 9
 		}, 0, true},
-		"thresholds alone know no price": {10, 9, func(p *purchase, _ *variant) { p.model.sized = false }, 5, false},
-		"an unknown load is no load":     {10, 9, func(p *purchase, _ *variant) { p.model.demand.known = false }, 5, false},
-		"what misses the promise is no measure": {10, 6, func(p *purchase, _ *variant) {
-			p.model.variants = append(p.model.variants, variantOf(variant{in: &Variant{Name: "late"}, price: 1e6, rate: rate{trigger: 5, bound: true}, fleet: fleet{supply: 9}}))
+		"thresholds alone know no price": {10, 9, func(p *allocate.Purchase, _ *limit.Variant) { p.Model.Sized = false }, 5, false},
+		"an unknown load is no load":     {10, 9, func(p *allocate.Purchase, _ *limit.Variant) { p.Model.Demand.Known = false }, 5, false},
+		"what misses the promise is no measure": {10, 6, func(p *allocate.Purchase, _ *limit.Variant) {
+			p.Model.Variants = append(p.Model.Variants, variantOf(func(it *limit.Variant) {
+				it.In, it.Fleet, it.Price, it.Rate = &Variant{Name: "late"}, fleet.Fleet{Supply: 9}, 1e6, rate.Rate{Trigger: 5, Bound: true}
+			}))
 		}, 0, true},
-		"none where others were bought before": {10, 9, func(p *purchase, _ *variant) {
-			p.model.need.triggered, p.bought[p.model.variants[0]] = true, 3
+		"none where others were bought before": {10, 9, func(p *allocate.Purchase, _ *limit.Variant) {
+			p.Model.Need.Triggered, p.Bought[p.Model.Variants[0]] = true, 3
 		}, 0, true},
-		"what was bought before counts as what it costs": {10, 4, func(p *purchase, dear *variant) { p.bought[dear] = 10 }, 5, false},
-		"two would not quite suffice":                    {90, 9, func(_ *purchase, dear *variant) { dear.rate.trigger = 5 }, 3, true},
+		"what was bought before counts as what it costs": {10, 4, func(p *allocate.Purchase, dear *limit.Variant) { p.Bought[dear] = 10 }, 5, false},
+		"two would not quite suffice":                    {90, 9, func(_ *allocate.Purchase, dear *limit.Variant) { dear.Rate.Trigger = 5 }, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, cheap := bare(DefaultPolicy(), Memory{}, &Variant{Name: "cheap", Ready: 8, Current: 8})
-			cheap.rate, cheap.price = rate{trigger: 10, max: 20}, 10
-			dear := variantOf(variant{in: &Variant{Name: "dear"}, key: Key{"ns", "dear"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 4, max: 5}, price: 4 * c.times})
-			m.variants = append(m.variants, dear)
-			m.sized, m.demand.known, m.demand.risk = true, true, 0.9
-			m.demand.now, m.demand.forecast = capacity.Rate(c.now), twofold(c.now, 100)
-			m.sizeFor = 100
-			p := &purchase{model: m, need: 20, bought: map[*variant]int{}, dear: map[*variant]tooDear{}}
+			cheap.Rate, cheap.Price = rate.Rate{Trigger: 10, Max: 20}, 10
+			dear := variantOf(func(it *limit.Variant) {
+				it.In, it.Key, it.Managed, it.Policy, it.Rate, it.Price = &Variant{Name: "dear"}, Key{Namespace: "ns", Name: "dear"}, true, DefaultVariantPolicy(), rate.Rate{Trigger: 4, Max: 5}, 4*c.times
+			})
+			m.Variants = append(m.Variants, dear)
+			m.Stack()
+			m.Sized, m.Demand.Known, m.Demand.Risk = true, true, 0.9
+			m.Demand.Now, m.Demand.Forecast = capacity.Rate(c.now), twofold(c.now, 100)
+			m.SizeFor = 100
+			p := &allocate.Purchase{Model: m, Need: 20, Bought: map[*limit.Variant]int{}, Dear: map[*limit.Variant]allocate.TooDear{}}
 			if c.adjust != nil {
 				c.adjust(p, dear)
 			}
 			mix := []int{5}
-			r.leaveDear(p, []*variant{dear}, mix, p.need)
+			allocate.LeaveDear(r, p, []*limit.Variant{dear}, mix, p.Need)
 			assert.Equal(t, []int{c.bought}, mix)
-			assert.Equal(t, c.reported, p.dear[dear].times > 1, "%+v", p.dear[dear])
+			assert.Equal(t, c.reported, p.Dear[dear].Times > 1, "%+v", p.Dear[dear])
 		})
 	}
 }
@@ -83,23 +92,26 @@ func TestADearReplicaIsBoughtForWhatIsLikely(t *testing.T) {
 // Of several that are too dear the dearest go first, and the rest stays that is worth it.
 func TestTheDearestGoFirst(t *testing.T) {
 	r, m, cheap := bare(DefaultPolicy(), Memory{}, &Variant{Name: "cheap", Ready: 8, Current: 8})
-	cheap.rate, cheap.price = rate{trigger: 10, max: 20}, 10
-	other := func(name string, times capacity.Cost) *variant {
-		return variantOf(variant{in: &Variant{Name: name}, key: Key{"ns", name}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 4, max: 5}, price: 4 * times})
+	cheap.Rate, cheap.Price = rate.Rate{Trigger: 10, Max: 20}, 10
+	other := func(name string, times capacity.Cost) *limit.Variant {
+		return variantOf(func(it *limit.Variant) {
+			it.In, it.Key, it.Managed, it.Policy, it.Rate, it.Price = &Variant{Name: name}, Key{Namespace: "ns", Name: name}, true, DefaultVariantPolicy(), rate.Rate{Trigger: 4, Max: 5}, 4*times
+		})
 	}
 	dear, dearer := other("dear", 6), other("dearer", 9)
-	m.variants = append(m.variants, dear, dearer)
-	m.sized, m.demand.known, m.demand.risk, m.sizeFor = true, true, 0.9, 100
-	m.demand.now, m.demand.forecast, m.need.queued = 90, twofold(90, 100), 7
-	m.need.required = m.sizeFor + m.need.queued
-	p := &purchase{model: m, bought: map[*variant]int{}, dear: map[*variant]tooDear{}}
+	m.Variants = append(m.Variants, dear, dearer)
+	m.Stack()
+	m.Sized, m.Demand.Known, m.Demand.Risk, m.SizeFor = true, true, 0.9, 100
+	m.Demand.Now, m.Demand.Forecast, m.Need.Queued = 90, twofold(90, 100), 7
+	m.Need.Required = m.SizeFor + m.Need.Queued
+	p := &allocate.Purchase{Model: m, Bought: map[*limit.Variant]int{}, Dear: map[*limit.Variant]allocate.TooDear{}}
 	mix := []int{3, 2}
-	r.leaveDear(p, []*variant{dear, dearer}, mix, 20)
+	allocate.LeaveDear(r, p, []*limit.Variant{dear, dearer}, mix, 20)
 	assert.Equal(t, []int{3, 0}, mix)
-	assert.Zero(t, p.dear[dear])
-	assert.InDelta(t, 97, float64(p.dear[dearer].enough), 1)
-	r.grown(p, dearer)
-	assert.Regexp(t, `^not added: costs \d\.\d times as much per req/s as the others; worth it up to 97\.\d\d req/s, 107\.00 are required$`, dearer.plan.Steps[0].Detail)
-	r.grown(p, dear)
-	assert.Equal(t, "not added: other variants are cheaper", dear.plan.Steps[0].Detail)
+	assert.Zero(t, p.Dear[dear])
+	assert.InDelta(t, 97, float64(p.Dear[dearer].Enough), 1)
+	allocate.RecordGrowth(r, p, within(r, dearer))
+	assert.Regexp(t, `^not added: costs \d\.\d times as much per req/s as the others; worth it up to 97\.\d\d req/s, 107\.00 are required$`, dearer.Plan.Steps[0].Detail)
+	allocate.RecordGrowth(r, p, within(r, dear))
+	assert.Equal(t, "not added: other variants are cheaper", dear.Plan.Steps[0].Detail)
 }

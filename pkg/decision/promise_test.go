@@ -13,12 +13,14 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // hybrid promises all the latency to the model m.
 func hybrid(policy Policy, slo capacity.SLO) Policy {
 	policy.Hybrid = true
-	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: slo}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Class: "c", Priority: 1, SLO: slo}}
 	return policy
 }
 
@@ -69,7 +71,7 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 	policy := DefaultPolicy()
 	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{}
 	for i := range n {
-		policy.Promises[ModelKey{"ns", fmt.Sprintf("m%04d", i)}] = Promise{Priority: 1, SLO: capacity.SLO{TTFT: 2000, ITL: 30}}
+		policy.Promises[ModelKey{Namespace: "ns", ID: fmt.Sprintf("m%04d", i)}] = Promise{Priority: 1, SLO: capacity.SLO{TTFT: 2000, ITL: 30}}
 	}
 	now, memory := epoch, Memory{}
 	round := func(after time.Duration, output float64) {
@@ -85,7 +87,7 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 		}
 		return count
 	}
-	for _, sized := range []int{sizesPerRound, 2 * sizesPerRound, n} {
+	for _, sized := range []int{rate.SizesPerRound, 2 * rate.SizesPerRound, n} {
 		round(FastInterval, 200)
 		found := 0
 		for _, v := range memory.Variants {
@@ -96,14 +98,14 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 		require.Equal(t, sized, found)
 	}
 	round(time.Second, 26000)
-	assert.Equal(t, sizesPerRound, newest(), "the lengths are others, and it is the turn of the first ones")
+	assert.Equal(t, rate.SizesPerRound, newest(), "the lengths are others, and it is the turn of the first ones")
 	round(time.Minute, 340)
 	assert.Equal(t, n, newest())
 	round(FastInterval, 440)
 	assert.Zero(t, newest(), "and it is nobody's turn")
 	round(FastInterval, 440)
 	assert.Equal(t, n, newest())
-	assert.Equal(t, memory.Variants[Key{"ns", "m0000"}].Sizing.Shape, memory.Variants[Key{"ns", "m0899"}].Sizing.Shape)
+	assert.Equal(t, memory.Variants[Key{Namespace: "ns", Name: "m0000"}].Sizing.Shape, memory.Variants[Key{Namespace: "ns", Name: "m0899"}].Sizing.Shape)
 }
 
 // shows gives the world's first replica all that a latency model is learned from.
@@ -121,7 +123,7 @@ func (w *world) shows() Snapshot {
 func TestAUsableLatencyModelIsKept(t *testing.T) {
 	w := newWorld(5)
 	w.variants = w.variants[:1]
-	policy, key := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Key{"ns", "a-h100"}
+	policy, key := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Key{Namespace: "ns", Name: "a-h100"}
 	plan, memory := Decide(w.shows(), policy, Memory{}, RoundFull)
 	require.False(t, plan.Models[0].Sized, "one point teaches nothing")
 	v := memory.Variants[key]
@@ -129,7 +131,7 @@ func TestAUsableLatencyModelIsKept(t *testing.T) {
 	v.Latency.Estimate = serving.Estimate{Profile: onH100, Confidence: 0.9}
 	memory.Variants[key] = v
 	for range 3 {
-		w.now = w.now.Add(2 * fitSpacing)
+		w.now = w.now.Add(2 * rate.FitSpacing)
 		plan, memory = Decide(w.shows(), policy, memory, RoundFull)
 		assert.True(t, plan.Models[0].Sized)
 		l := memory.Variants[key].Latency
@@ -147,24 +149,24 @@ func TestFitsAreSpaced(t *testing.T) {
 		w.now = w.now.Add(after)
 		w.arrival++
 		_, memory = Decide(w.shows(), policy, memory, RoundFull)
-		return memory.Variants[Key{"ns", "a-h100"}].Latency.Fitted
+		return memory.Variants[Key{Namespace: "ns", Name: "a-h100"}].Latency.Fitted
 	}
 	began := fitted(0)
 	require.Equal(t, w.now, began)
-	assert.Equal(t, began, fitted(fitSpacing/2), "there is a new point, and it is too early")
-	assert.Equal(t, w.now.Add(fitSpacing/2), fitted(fitSpacing/2))
+	assert.Equal(t, began, fitted(rate.FitSpacing/2), "there is a new point, and it is too early")
+	assert.Equal(t, w.now.Add(rate.FitSpacing/2), fitted(rate.FitSpacing/2))
 }
 
 // Of many variants those that waited longest have their fit first, a few a round.
 func TestFitsAreFewInARound(t *testing.T) {
-	const n = 2*fitsPerRound + 3
+	const n = 2*rate.FitsPerRound + 3
 	policy, memory := DefaultPolicy(), Memory{}
 	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{}
-	for round, want := range []int{fitsPerRound, 2 * fitsPerRound, n} {
+	for round, want := range []int{rate.FitsPerRound, 2 * rate.FitsPerRound, n} {
 		now := epoch.Add(time.Duration(round) * FastInterval)
 		s := estateOf(n, now, 200)
 		for i := range s.Models {
-			policy.Promises[ModelKey{"ns", s.Models[i].ID}] = Promise{SLO: capacity.SLO{ITL: 30}}
+			policy.Promises[ModelKey{Namespace: "ns", ID: s.Models[i].ID}] = Promise{SLO: capacity.SLO{ITL: 30}}
 			s.Models[i].Variants[0].Replicas[0].ITL = Sample{Value: 0.02, Time: now, Present: true}
 		}
 		_, memory = Decide(s, policy, memory, RoundFast)
@@ -197,7 +199,7 @@ func TestAReplicaHasItsOwnTokenShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			assert.Equal(t, c.want, r.shapeOf(&c.replica, mean))
+			assert.Equal(t, c.want, r.ShapeOf(&c.replica, mean))
 		})
 	}
 }
@@ -218,9 +220,12 @@ func TestALatencyModelHasTheLimitsOfItsServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.in.Name, c.in.Request = "v", request("H100", 1)
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &c.in)
-			other := variantOf(variant{in: &Variant{Name: "o", Profile: onH100, Request: request("H100", 1)}, key: Key{"ns", "o"}})
-			m.variants = append(m.variants, other)
-			got := r.profiles(m)
+			other := variantOf(func(it *limit.Variant) {
+				it.In, it.Key = &Variant{Name: "o", Profile: onH100, Request: request("H100", 1)}, Key{Namespace: "ns", Name: "o"}
+			})
+			m.Variants = append(m.Variants, other)
+			m.Stack()
+			got := within(r, m).Profiles()
 			assert.Equal(t, c.limit, got[0].BatchLimit)
 			assert.Equal(t, c.tokens, got[0].KVTokens)
 			assert.Equal(t, onH100, got[1])
@@ -317,7 +322,7 @@ func TestWhetherAServerIsAnotherOne(t *testing.T) {
 			was := l.Estimate.Profile
 			l.Learned = l.Learned.Observe(at(faster(truth, c.times), c.seen, 24))
 			l.Changed = epoch.Add(c.changed)
-			l.judgeChange(serving.Profile{}, epoch.Add(-5*time.Minute))
+			rate.JudgeChange(&l, serving.Profile{}, epoch.Add(-5*time.Minute))
 			assert.Equal(t, c.doubt, !l.Changed.IsZero())
 			assert.InDelta(t, c.pace*float64(was.Base), float64(l.Estimate.Profile.Base), 0.01*float64(was.Base))
 			assert.Len(t, l.Learned.Seen, c.left)

@@ -15,6 +15,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // scene is a random state of some models, told with a load that may be varied while
@@ -54,7 +55,7 @@ func (c scene) build() (Snapshot, Policy) {
 
 func (c scene) model(random *rand.Rand, i int, policy *Policy) Model {
 	m := Model{Namespace: "ns", ID: fmt.Sprint("m", i)}
-	policy.Promises[ModelKey{"ns", m.ID}] = Promise{Class: "c", Priority: 1 + random.IntN(3), SLO: capacity.SLO{
+	policy.Promises[ModelKey{Namespace: "ns", ID: m.ID}] = Promise{Class: "c", Priority: 1 + random.IntN(3), SLO: capacity.SLO{
 		TTFT: capacity.Milliseconds(300 + random.IntN(2000)), ITL: capacity.Milliseconds(12 + random.IntN(60))}}
 	total := 0.0
 	for j := range 1 + random.IntN(3) {
@@ -91,7 +92,7 @@ func (c scene) variant(random *rand.Rand, name string, policy *Policy) Variant {
 		}
 		v.Current += starting + late%2
 	}
-	policy.Variants[Key{"ns", name}] = own
+	policy.Variants[Key{Namespace: "ns", Name: name}] = own
 	return v
 }
 
@@ -99,7 +100,7 @@ func (c scene) variant(random *rand.Rand, name string, policy *Policy) Variant {
 // where they are too many.
 func (c scene) fill(m *Model, arrival, total float64, gateway bool) {
 	now := epoch.Add(time.Hour - 3*time.Second)
-	sample := func(v float64) Sample { return Sample{v, now, true} }
+	sample := func(v float64) Sample { return Sample{Value: v, Time: now, Present: true} }
 	waits := 0.0
 	if arrival > total {
 		waits = 60 * (arrival - total)
@@ -237,7 +238,7 @@ func TestOrderAndNamesChangeNothing(t *testing.T) {
 		s, policy := c.build()
 		policy.Horizon = 0
 		for i := range s.Models {
-			key := ModelKey{"ns", s.Models[i].ID}
+			key := ModelKey{Namespace: "ns", ID: s.Models[i].ID}
 			promise := policy.Promises[key]
 			promise.Priority = 1 + (i*7+int(seed))%3
 			policy.Promises[key] = promise
@@ -265,15 +266,15 @@ func turn(s Snapshot, p Policy) (Snapshot, Policy, map[Key]Key) {
 	for i := len(s.Models) - 1; i >= 0; i-- {
 		m := s.Models[i]
 		id := fmt.Sprintf("z%02d", len(s.Models)-i)
-		policy.Promises[ModelKey{"ns", id}] = p.Promises[ModelKey{"ns", m.ID}]
+		policy.Promises[ModelKey{Namespace: "ns", ID: id}] = p.Promises[ModelKey{Namespace: "ns", ID: m.ID}]
 		m.ID = id
 		m.Variants = slices.Clone(m.Variants)
 		slices.Reverse(m.Variants)
 		for j := range m.Variants {
 			v := &m.Variants[j]
 			name := fmt.Sprintf("%s-%02d", id, j)
-			back[Key{"ns", name}] = Key{"ns", v.Name}
-			policy.Variants[Key{"ns", name}] = p.Variants[Key{"ns", v.Name}]
+			back[Key{Namespace: "ns", Name: name}] = Key{Namespace: "ns", Name: v.Name}
+			policy.Variants[Key{Namespace: "ns", Name: name}] = p.Variants[Key{Namespace: "ns", Name: v.Name}]
 			v.Name, v.Replicas = name, slices.Clone(v.Replicas)
 			slices.Reverse(v.Replicas)
 		}
@@ -376,7 +377,7 @@ func reduced(m *Model, plan *ModelPlan, policy *Policy) float64 {
 		for _, step := range v.Steps {
 			if step.Stage == StageAllocation {
 				before := step.Before
-				if most := policy.Variants[Key{m.Namespace, m.Variants[i].Name}].Max; most >= 0 {
+				if most := policy.Variants[Key{Namespace: m.Namespace, Name: m.Variants[i].Name}].Max; most >= 0 {
 					before = max(min(before, most), step.After)
 				}
 				sum += float64(before-step.After) * allowed(m.Variants[i].Profile)
@@ -511,7 +512,7 @@ func TestHybridIsNeverBelowTriggersNorPromise(t *testing.T) {
 		}
 		kept, keeps := 0.0, false
 		for i := range m.Variants {
-			rate := promised(&m.Variants[i], policy.Promises[ModelKey{"ns", m.ID}].SLO)
+			rate := promised(&m.Variants[i], policy.Promises[ModelKey{Namespace: "ns", ID: m.ID}].SLO)
 			keeps = keeps || rate > 0
 			kept += float64(*with.Variants[i].Desired) * rate
 		}
@@ -528,18 +529,18 @@ func promised(v *Variant, slo capacity.SLO) float64 {
 	if !ok {
 		return 0
 	}
-	rate := float64(queue.MaxRate(slo, DefaultPolicy().Share))
-	if rate < leastPromised*allowed(v.Profile) {
+	most := float64(queue.MaxRate(slo, DefaultPolicy().Share))
+	if most < rate.LeastPromised*allowed(v.Profile) {
 		return 0
 	}
-	return min(rate, allowed(v.Profile))
+	return min(most, allowed(v.Profile))
 }
 
 // surplus reports whether what serves keeps the promise with a replica to spare.
 func surplus(m *Model, policy Policy) bool {
 	kept, least := 0.0, math.Inf(1)
 	for i := range m.Variants {
-		rate := promised(&m.Variants[i], policy.Promises[ModelKey{"ns", m.ID}].SLO)
+		rate := promised(&m.Variants[i], policy.Promises[ModelKey{Namespace: "ns", ID: m.ID}].SLO)
 		kept += float64(m.Variants[i].Current) * rate
 		if m.Variants[i].Current > 0 {
 			least = min(least, rate)
@@ -607,7 +608,7 @@ func TestPriorityIsStrict(t *testing.T) {
 		s, policy := c.build()
 		policy.Horizon = 0 // Savings come after everybody's growth.
 		for i := range s.Models {
-			policy.Promises[ModelKey{"ns", s.Models[i].ID}] = Promise{Priority: 3 - i}
+			policy.Promises[ModelKey{Namespace: "ns", ID: s.Models[i].ID}] = Promise{Priority: 3 - i}
 			for j := range s.Models[i].Variants {
 				v := &s.Models[i].Variants[j]
 				v.Current = max(1, v.Current)
@@ -647,7 +648,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 	rates := DefaultVariantPolicy()
 	rates.Up.Policies = []RatePolicy{{Pods: 4, Period: time.Minute}}
 	for _, name := range []string{"x-a", "x-b", "y-a", "y-b"} {
-		policy.Variants[Key{"ns", name}] = rates
+		policy.Variants[Key{Namespace: "ns", Name: name}] = rates
 	}
 	f := newFluid(machines(4), policy, model("x", 0), model("y", 2))
 	most := 0

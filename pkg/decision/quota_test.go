@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
 )
 
 // underQuota has every variant of the world charge its devices to a quota of its namespace
@@ -59,11 +60,11 @@ func TestWhichQuotasAreShared(t *testing.T) {
 		s := w.snapshot()
 		policy := demoPolicy()
 		r := newRound(&s, &policy, &Memory{}, RoundFull)
-		r.reserve()
-		rows := r.newRows(r.models)
-		assert.Equal(t, shared, len(rows.quotas) == 1, "%d", count)
+		r.Reserve()
+		rows := allocate.NewRows(r, r.Models)
+		assert.Equal(t, shared, len(rows.Quotas) == 1, "%d", count)
 		if shared {
-			assert.InDelta(t, 600/float64(count), rows.limits[0], 1e-9)
+			assert.InDelta(t, 600/float64(count), rows.Limits[0], 1e-9)
 		}
 	}
 }
@@ -89,9 +90,9 @@ func TestWhichHolesAreShared(t *testing.T) {
 			s := w.snapshot()
 			policy := demoPolicy()
 			r := newRound(&s, &policy, &Memory{}, RoundFull)
-			r.reserve()
+			r.Reserve()
 			var got []int
-			for _, h := range r.newRows(r.models).holes {
+			for _, h := range allocate.NewRows(r, r.Models).Holes {
 				got = append(got, h.Devices)
 			}
 			assert.Equal(t, c.want, got)
@@ -138,7 +139,7 @@ func TestAPodThatWaitsIsChargedOnce(t *testing.T) {
 			}
 			memory := Memory{}
 			if c.refused > 0 {
-				memory.Variants = map[Key]*VariantMemory{{"ns", "a-h100"}: {Refused: w.now.Add(-c.refused)}}
+				memory.Variants = map[Key]*VariantMemory{{Namespace: "ns", Name: "a-h100"}: {Refused: w.now.Add(-c.refused)}}
 			}
 			plan, _ := Decide(s, policyFor(true, "a-h100"), memory, RoundFast)
 			got := plan.Models[0].Variants[0]
@@ -212,15 +213,15 @@ func TestAQuotaLimitsMinimaAndWaking(t *testing.T) {
 			w.cluster = machines(9)
 			quota := underQuota(w, 2)
 			policy := policyFor(limited, "a-h100")
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Min = 5
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			v := first(w.snapshot(), policy).Models[0].Variants[0]
 			assert.Equal(t, 3, *v.Desired)
 			assert.Contains(t, detailOf(v.Facts, ReasonNoSlots), "minReplicas is 5; wants 1xH100: quota gpus of namespace ns: 0 of requests.nvidia.com/gpu left")
 
 			own.Min, quota.Left = 0, 0
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			policy.Idle.Enabled = true
 			w.setReplicas(0, 0)
 			s := w.snapshot()
@@ -255,7 +256,7 @@ func TestNobodyGivesWayToWhatAQuotaForbids(t *testing.T) {
 			s.Models = append(s.Models, second)
 			policy := demoPolicy()
 			policy.Limited = true
-			policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Priority: 1}, {"other", "n"}: {Priority: 9}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Priority: 1}, {Namespace: "other", ID: "n"}: {Priority: 9}}
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
 			gives := detailOf(plan.Models[1].Variants[0].Facts, ReasonPreempted)
 			assert.Equal(t, left > 0, gives != "", "%+v", plan.Models[1].Variants[0].Steps)

@@ -12,6 +12,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 func TestStartingReplicasCountUntilTheirDeadline(t *testing.T) {
@@ -109,9 +110,9 @@ func TestNothingIsLearnedFromAReplicaThatHasJustBegun(t *testing.T) {
 		p.Since, p.ITL, p.TTFT = s.Time.Add(-age), w.sample(0.02), w.sample(0.1)
 		s.Models[0].Variants[0].Profile = serving.Profile{}
 		policy := demoPolicy()
-		policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+		policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {SLO: capacity.SLO{ITL: 50}}}
 		_, memory := Decide(s, policy, Memory{}, RoundFull)
-		key := Key{"ns", "a-h100"}
+		key := Key{Namespace: "ns", Name: "a-h100"}
 		assert.Equal(t, learns, memory.Variants[key].Curve.Known())
 		assert.Equal(t, learns, len(memory.Variants[key].Latency.Learned.Seen) > 0)
 	}
@@ -134,14 +135,14 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.in.Name, c.in.Profile = "v", bends
 			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
-			m.demand.tokens = long
-			m.sized, m.rated = r.rates(m)
-			r.tellSupply(m)
-			limit, _ := r.holds(v, long)
+			m.Demand.Tokens = long
+			m.Sized, m.Rated = within(r, m).Rates()
+			within(r, m).TellSupply()
+			limit, _ := within(r, v).Holds(long)
 			assert.InDelta(t, c.holds, limit, 1e-9)
-			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.rate.max), 0.05)
+			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.Rate.Max), 0.05)
 			told := ""
-			for _, s := range v.plan.Steps {
+			for _, s := range v.Plan.Steps {
 				told += s.Detail + "\n"
 			}
 			if c.in.KVTokens > 0 {
@@ -173,14 +174,14 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	p.Running.Value, p.Served.Value, s.Models[0].Arrival.Value = 2, float64(seen), float64(seen)
 	p.KVUse.Value = 0
 	learned := Learning{Pace: 1, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}}
-	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", v.Name}: {Curve: curve, Latency: learned}}}
+	memory := Memory{Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: v.Name}: {Curve: curve, Latency: learned}}}
 	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
-	policy.Promises[ModelKey{"ns", s.Models[0].ID}] = policy.Promises[ModelKey{"ns", "m"}]
+	policy.Promises[ModelKey{Namespace: "ns", ID: s.Models[0].ID}] = policy.Promises[ModelKey{Namespace: "ns", ID: "m"}]
 	plan, _ := Decide(s, policy, memory, RoundFull)
 	require.True(t, plan.Models[0].Sized)
 	serves := plan.Models[0].Variants[0].ServesEach
 	atTriggers := 0.7 * float64(onH100.BatchLimit)
-	require.Greater(t, leastPromised*curve.Rate(atTriggers, shape, onH100), serves, "what it is taken to serve at the triggers is out of reach")
+	require.Greater(t, rate.LeastPromised*curve.Rate(atTriggers, shape, onH100), serves, "what it is taken to serve at the triggers is out of reach")
 	assert.NotContains(t, fmt.Sprint(plan.Models[0].Variants[0].Steps), "misses the SLO")
 	assert.Greater(t, serves, seen)
 }
@@ -240,13 +241,13 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 				p := &s.Models[0].Variants[0].Replicas[i]
 				p.Input, p.Output = Sample{}, Sample{}
 			}
-			key := Key{"ns", "a-h100"}
+			key := Key{Namespace: "ns", Name: "a-h100"}
 			old := &VariantMemory{
 				Latency: Learning{Estimate: serving.Estimate{Profile: onH100, Confidence: 0.9}, Fitted: s.Time.Add(-time.Minute)},
 				Sizing:  Sizing{Profile: onH100, Rate: 5, Found: s.Time.Add(-time.Minute)},
 			}
 			policy := demoPolicy()
-			policy.Hybrid, policy.Promises = c.hybrid, map[ModelKey]Promise{{"ns", "m"}: {Class: "Gold", SLO: capacity.SLO{ITL: 50}, CapacityOnly: c.only}}
+			policy.Hybrid, policy.Promises = c.hybrid, map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Class: "Gold", SLO: capacity.SLO{ITL: 50}, CapacityOnly: c.only}}
 			plan, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]*VariantMemory{key: old}}, RoundFull)
 			assert.Equal(t, old.Latency.Estimate, memory.Variants[key].Latency.Estimate)
 			assert.Equal(t, old.Sizing, memory.Variants[key].Sizing)
@@ -271,9 +272,9 @@ func TestARateAtTheTriggersFollowsWhatWasLearned(t *testing.T) {
 	rateAt := func(hybrid bool, confidence float64) float64 {
 		policy.Hybrid = hybrid
 		r, m, v := bare(policy, Memory{}, &Variant{Name: "v"})
-		m.promise.SLO = tight
-		v.next.Curve, v.old.Latency.Estimate = seen, serving.Estimate{Profile: onH100, Confidence: confidence}
-		return float64(r.rateAt(m, v, many, conv))
+		m.Promise.SLO = tight
+		v.Next.Curve, v.Old.Latency.Estimate = seen, serving.Estimate{Profile: onH100, Confidence: confidence}
+		return float64(within(r, v).RateAt(&within(r, m).Model.Model, many, conv))
 	}
 	assert.InEpsilon(t, truth, rateAt(true, 1), 0.01)
 	carriedOn := rateAt(true, 0)
@@ -295,7 +296,7 @@ func TestTheFirstLengthsDoNotStay(t *testing.T) {
 		w.now = w.now.Add(15 * time.Second)
 		var plan Plan
 		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
-		shape := memory.Models[ModelKey{"ns", "m"}].Tokens.Shape
+		shape := memory.Models[ModelKey{Namespace: "ns", ID: "m"}].Tokens.Shape
 		told := float64(onH100.Steady(0.7*128, shape).Rate)
 		assert.InEpsilon(t, told, float64(plan.Models[0].Variants[0].ServesEach), 0.2)
 	}

@@ -10,6 +10,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
 )
 
 // atOnce lets the policy's variants go without a window, so that a single round switches.
@@ -75,9 +80,9 @@ func TestWhatStaysIsNotReplaced(t *testing.T) {
 			w.now = w.now.Add(time.Hour)
 			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
 			policy := atOnce(policyFor(true, "a-8xh100", "b-l40s"))
-			s, own := w.snapshot(), policy.Variants[Key{"ns", "b-l40s"}]
+			s, own := w.snapshot(), policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}]
 			c.change(&s, &own)
-			policy.Variants[Key{"ns", "b-l40s"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = own
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
 			assert.Equal(t, c.comes != "", *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
 			assert.Contains(t, plan.Models[0].Variants[0].Message, c.comes)
@@ -103,7 +108,7 @@ func TestSwitchesAreFewInARound(t *testing.T) {
 	policy.Variants = map[Key]VariantPolicy{}
 	for i := range s.Models {
 		for _, v := range s.Models[i].Variants {
-			policy.Variants[Key{s.Models[i].Namespace, v.Name}] = DefaultVariantPolicy()
+			policy.Variants[Key{Namespace: s.Models[i].Namespace, Name: v.Name}] = DefaultVariantPolicy()
 		}
 	}
 	plan, _ := Decide(s, atOnce(policy), Memory{}, RoundFull)
@@ -111,7 +116,7 @@ func TestSwitchesAreFewInARound(t *testing.T) {
 	for _, m := range plan.Models {
 		switched += *m.Variants[0].Desired
 	}
-	assert.Equal(t, switchesPerRound, switched)
+	assert.Equal(t, allocate.SwitchesPerRound, switched)
 }
 
 // switching is a world in which one whole node of H100 could take over, and the policy
@@ -189,7 +194,7 @@ func TestASwitchIsHeldAgainstAShrink(t *testing.T) {
 // Since when a switch pays is remembered while replicas change or nothing is known, and
 // forgotten when it does not pay any more; the memory that was given stays as it is.
 func TestTheTimeOfASavingIsKept(t *testing.T) {
-	key, since := ModelKey{"ns", "m"}, epoch.Add(58*time.Minute)
+	key, since := ModelKey{Namespace: "ns", ID: "m"}, epoch.Add(58*time.Minute)
 	for name, c := range map[string]struct {
 		change func(*world, *Snapshot)
 		kept   bool
@@ -236,28 +241,31 @@ func TestTheTimeOfASavingIsKept(t *testing.T) {
 func TestASwitchIsOnlyBegunThatCanBeFinished(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes int
-		load  load
+		load  fleet.Load
 		idle  capacity.Rate
 		want  bool
 	}{
-		"the dear ones can go":                     {3, load{saturation: 0.3, unsaturated: 2}, 0, true},
-		"nothing comes":                            {0, load{saturation: 0.3, unsaturated: 2}, 0, false},
-		"what comes is not enough for the promise": {1, load{saturation: 0.3, unsaturated: 2}, 0, false},
-		"it is, but not beside one that hangs":     {2, load{saturation: 0.3, unsaturated: 2}, 1.5, false},
-		"it is enough":                             {2, load{saturation: 0.3, unsaturated: 2}, 0, true},
-		"what comes would be full":                 {2, load{saturation: 0.72, unsaturated: 2}, 0, false},
-		"more of it would not":                     {3, load{saturation: 0.72, unsaturated: 2}, 0, true},
-		"one has room now, and then two have it":   {3, load{saturation: 0.3, unsaturated: 1}, 0, true},
-		"of none the load is known":                {1, load{saturation: 0.3}, 0, false},
+		"the dear ones can go":                     {3, fleet.Load{Saturation: 0.3, Unsaturated: 2}, 0, true},
+		"nothing comes":                            {0, fleet.Load{Saturation: 0.3, Unsaturated: 2}, 0, false},
+		"what comes is not enough for the promise": {1, fleet.Load{Saturation: 0.3, Unsaturated: 2}, 0, false},
+		"it is, but not beside one that hangs":     {2, fleet.Load{Saturation: 0.3, Unsaturated: 2}, 1.5, false},
+		"it is enough":                             {2, fleet.Load{Saturation: 0.3, Unsaturated: 2}, 0, true},
+		"what comes would be full":                 {2, fleet.Load{Saturation: 0.72, Unsaturated: 2}, 0, false},
+		"more of it would not":                     {3, fleet.Load{Saturation: 0.72, Unsaturated: 2}, 0, true},
+		"one has room now, and then two have it":   {3, fleet.Load{Saturation: 0.3, Unsaturated: 1}, 0, true},
+		"of none the load is known":                {1, fleet.Load{Saturation: 0.3}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 2, Current: 2})
-			dear.load.unsaturated = c.load.unsaturated
-			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 2.5, max: 3}})
-			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
-			m.variants = append(m.variants, cheap)
-			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
-			assert.Equal(t, c.want, m.stays([]*variant{dear, cheap}, map[*variant]int{dear: 0, cheap: c.comes}))
+			dear.Load.Unsaturated = c.load.Unsaturated
+			cheap := variantOf(func(it *limit.Variant) {
+				it.In, it.Key, it.Managed, it.Policy, it.Rate = &Variant{Name: "cheap"}, Key{Namespace: "ns", Name: "cheap"}, true, DefaultVariantPolicy(), rate.Rate{Trigger: 2.5, Max: 3}
+			})
+			dear.In.Target, cheap.In.Target = TargetFound, TargetFound
+			m.Variants = append(m.Variants, cheap)
+			m.Stack()
+			m.Load, m.Need.Least, m.Need.Idle = c.load, 4, c.idle
+			assert.Equal(t, c.want, allocate.StaysSafe(m, []*limit.Variant{dear, cheap}, map[*limit.Variant]int{dear: 0, cheap: c.comes}))
 		})
 	}
 }
@@ -267,15 +275,19 @@ func TestASwitchIsOnlyBegunThatCanBeFinished(t *testing.T) {
 func TestAMixIsStartedOnlyWhereAllOfItFits(t *testing.T) {
 	r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "unused"})
 	cluster := &placement.Cluster{Nodes: nodes(1, "L40S", 8)}
-	r.snapshot.Cluster = cluster
-	r.trial = placement.NewTrial(cluster)
-	large := variantOf(variant{in: &Variant{Name: "large", Request: request("L40S", 4)}, key: Key{"ns", "large"}, policy: DefaultVariantPolicy()})
-	small := variantOf(variant{in: &Variant{Name: "small", Request: request("L40S", 1)}, key: Key{"ns", "small"}, policy: DefaultVariantPolicy()})
+	r.Snapshot.Cluster = cluster
+	r.Trial = placement.NewTrial(r.Snapshot.Cluster)
+	large := variantOf(func(it *limit.Variant) {
+		it.In, it.Key, it.Policy = &Variant{Name: "large", Request: request("L40S", 4)}, Key{Namespace: "ns", Name: "large"}, DefaultVariantPolicy()
+	})
+	small := variantOf(func(it *limit.Variant) {
+		it.In, it.Key, it.Policy = &Variant{Name: "small", Request: request("L40S", 1)}, Key{Namespace: "ns", Name: "small"}, DefaultVariantPolicy()
+	})
 	options := []allocation.Option{{Cost: 1, Serves: 4, Now: 1, Least: 0, Most: 3}, {Cost: 1, Serves: 1, Most: 8}}
-	mix := r.cheapestAllowed([]*variant{large, small}, options, 14, func(v *variant) int { return map[string]int{"large": 1}[v.in.Name] }, nil, false, func([]int) {})
+	mix := allocate.CheapestAllowed(r, []*limit.Variant{within(r, large), within(r, small)}, options, 14, func(v *limit.Variant) int { return map[string]int{"large": 1}[v.In.Name] }, nil, false, func([]int) {})
 	assert.Equal(t, []int{3, 0}, mix.Replicas, "what is there needs no room")
 	assert.InDelta(t, 2, float64(mix.Unserved), 1e-9)
-	assert.Len(t, r.placed, 2)
+	assert.Len(t, r.Placed, 2)
 }
 
 // A mix that serves what must stay by a hair is not begun: what its replicas show when they
@@ -291,17 +303,20 @@ func TestASwitchHasALittleToSpare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
-			dear.price, dear.load.unsaturated = 100, 4
-			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
-			cheap.policy.Max = c.most
-			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
-			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
-			m.variants = append(m.variants, cheap)
-			m.load, m.need.least = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/c.spare
-			dear.rate.trigger /= 2
-			_, began := r.replace(m, nil, true)
+			dear.Price, dear.Load.Unsaturated = 100, 4
+			cheap := variantOf(func(it *limit.Variant) {
+				it.In, it.Key, it.Managed, it.Policy, it.Price, it.Rate = &Variant{Name: "cheap"}, Key{Namespace: "ns", Name: "cheap"}, true, DefaultVariantPolicy(), 1, dear.Rate
+			})
+			cheap.Policy.Max = c.most
+			dear.Policy.Down.Window, cheap.Policy.Down.Window = 0, 0
+			dear.In.Target, cheap.In.Target = TargetFound, TargetFound
+			m.Variants = append(m.Variants, cheap)
+			m.Stack()
+			m.Load, m.Need.Least = fleet.Load{Saturation: 0.01, Unsaturated: 4}, 2*dear.Rate.Serves()/c.spare
+			dear.Rate.Trigger /= 2
+			_, began := allocate.ReplaceMix(r, within(r, m), nil, true)
 			assert.Equal(t, c.comes > 0, began)
-			assert.Equal(t, c.comes, cheap.target)
+			assert.Equal(t, c.comes, cheap.Target)
 		})
 	}
 }
@@ -324,20 +339,23 @@ func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
-			dear.price, dear.load.unsaturated = 100, 4
-			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
-			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
-			m.variants = append(m.variants, cheap)
-			m.load, m.need.least, m.demand.now = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/1.05, 10
-			dear.rate.trigger /= 2
-			m.next.TooFew.Load, cheap.next.TooFew = c.load, c.tooFew
-			_, began := r.replace(m, nil, true)
+			dear.Price, dear.Load.Unsaturated = 100, 4
+			cheap := variantOf(func(it *limit.Variant) {
+				it.In, it.Key, it.Managed, it.Policy, it.Price, it.Rate = &Variant{Name: "cheap"}, Key{Namespace: "ns", Name: "cheap"}, true, DefaultVariantPolicy(), 1, dear.Rate
+			})
+			dear.Policy.Down.Window, cheap.Policy.Down.Window = 0, 0
+			m.Variants = append(m.Variants, cheap)
+			m.Stack()
+			m.Load, m.Need.Least, m.Demand.Now = fleet.Load{Saturation: 0.01, Unsaturated: 4}, 2*dear.Rate.Serves()/1.05, 10
+			dear.Rate.Trigger /= 2
+			m.Next.TooFew.Load, cheap.Next.TooFew = c.load, c.tooFew
+			_, began := allocate.ReplaceMix(r, within(r, m), nil, true)
 			assert.Equal(t, c.comes, began)
-			assert.Equal(t, c.comes, cheap.target == 2)
+			assert.Equal(t, c.comes, cheap.Target == 2)
 			if began {
-				assert.Equal(t, Lowered{Load: 10, Until: epoch.Add(m.lead)}, m.next.Lowered)
-				assert.Equal(t, 2, cheap.next.Lowered)
-				assert.Zero(t, dear.next.Lowered)
+				assert.Equal(t, Lowered{Load: 10, Until: epoch.Add(m.Lead)}, m.Next.Lowered)
+				assert.Equal(t, 2, cheap.Next.Lowered)
+				assert.Zero(t, dear.Next.Lowered)
 			}
 		})
 	}
@@ -364,15 +382,15 @@ func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
 		{Lowered{Load: 10, Until: epoch}, 0, 1, 2, false},
 	} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
-		m.demand.now, m.next.Lowered = 10, c.last
-		v.target, v.next.Lowered = c.target, c.left
-		r.lower(m, nil)
-		assert.Equal(t, c.undone, m.next.TooFew.Load > 0, "%+v", c)
+		m.Demand.Now, m.Next.Lowered = 10, c.last
+		v.Target, v.Next.Lowered = c.target, c.left
+		settle.NoteLowered(r, within(r, m), nil)
+		assert.Equal(t, c.undone, m.Next.TooFew.Load > 0, "%+v", c)
 		if c.undone {
-			assert.Equal(t, min(10, c.last.Load), m.next.TooFew.Load, "neither for this load nor for the one it was for")
-			assert.Equal(t, c.left, v.next.TooFew)
+			assert.Equal(t, min(10, c.last.Load), m.Next.TooFew.Load, "neither for this load nor for the one it was for")
+			assert.Equal(t, c.left, v.Next.TooFew)
 		}
-		assert.Equal(t, Lowered{Load: 10}, m.next.Lowered)
+		assert.Equal(t, Lowered{Load: 10}, m.Next.Lowered)
 	}
 }
 
@@ -392,11 +410,11 @@ func TestWhatASwitchStartedStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
-			v.price, v.load, m.load = 1, load{unsaturated: 4}, load{saturation: 0.01, unsaturated: 4}
-			m.need.least, m.demand.now = v.rate.serves()/2, 10
-			m.next.Lowered, v.next.Lowered = Lowered{Load: c.load, Until: epoch.Add(2*time.Minute - c.since)}, 4
-			r.shrink(m, r.switching(m))
-			assert.Equal(t, c.stay, v.target)
+			v.Price, v.Load, m.Load = 1, fleet.Load{Unsaturated: 4}, fleet.Load{Saturation: 0.01, Unsaturated: 4}
+			m.Need.Least, m.Demand.Now = v.Rate.Serves()/2, 10
+			m.Next.Lowered, v.Next.Lowered = Lowered{Load: c.load, Until: epoch.Add(2*time.Minute - c.since)}, 4
+			allocate.ShrinkTo(r, within(r, m), allocate.SwitchUnderWay(r, within(r, m)))
+			assert.Equal(t, c.stay, v.Target)
 		})
 	}
 }
@@ -419,9 +437,9 @@ func TestWhatMayNotGoIsCountedOn(t *testing.T) {
 			w.now = w.now.Add(time.Hour)
 			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
 			policy := atOnce(policyFor(true, "a-8xh100", "b-l40s"))
-			dear := policy.Variants[Key{"ns", "a-8xh100"}]
+			dear := policy.Variants[Key{Namespace: "ns", Name: "a-8xh100"}]
 			dear.Down.Select = c.keep
-			policy.Variants[Key{"ns", "a-8xh100"}] = dear
+			policy.Variants[Key{Namespace: "ns", Name: "a-8xh100"}] = dear
 			plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 			assert.Equal(t, c.want, []int{*plan.Models[0].Variants[0].Desired, *plan.Models[0].Variants[1].Desired})
 		})
@@ -444,12 +462,12 @@ func TestASwitchThatWaitsTakesNoRoom(t *testing.T) {
 				for j := range m.Variants {
 					v := &m.Variants[j]
 					v.Name = fmt.Sprintf("%s-%d", v.Name, i)
-					policy.Variants[Key{m.Namespace, v.Name}] = DefaultVariantPolicy()
+					policy.Variants[Key{Namespace: m.Namespace, Name: v.Name}] = DefaultVariantPolicy()
 				}
 				s.Models = append(s.Models, m)
 			}
 			s.Models[0].Variants[0].Cost = c.first
-			memory.Models[ModelKey{s.Models[1].Namespace, "m1"}] = &ModelMemory{Cheaper: w.now.Add(-time.Hour)}
+			memory.Models[ModelKey{Namespace: s.Models[1].Namespace, ID: "m1"}] = &ModelMemory{Cheaper: w.now.Add(-time.Hour)}
 			plan, _ := Decide(s, policy, memory, RoundFull)
 			assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired)
 			assert.Equal(t, 1, *plan.Models[1].Variants[0].Desired)
@@ -461,27 +479,30 @@ func TestASwitchThatWaitsTakesNoRoom(t *testing.T) {
 // triggers, less what variants of somebody else serve.
 func TestWhatAMixMustServe(t *testing.T) {
 	for name, c := range map[string]struct {
-		load   load
+		load   fleet.Load
 		idle   capacity.Rate
 		others int
 		want   capacity.Rate
 	}{
-		"the demand":                   {load{saturation: 0.1, unsaturated: 4}, 0, 0, 4},
-		"and what hangs":               {load{saturation: 0.1, unsaturated: 4}, 2.5, 0, 6.5},
-		"what keeps them from filling": {load{saturation: 0.49, unsaturated: 4}, 0, 0, 10 * 0.49 / 0.70},
-		"queues count as much":         {load{queue: 1, unsaturated: 4}, 0, 0, 10 * 1 / 2.0},
-		"others serve a part of it":    {load{saturation: 0.49, unsaturated: 5}, 0, 1, 12.5*0.49/0.70 - 2.5},
-		"others serve the demand":      {load{saturation: 0.01, unsaturated: 6}, 0, 2, oneMore},
+		"the demand":                   {fleet.Load{Saturation: 0.1, Unsaturated: 4}, 0, 0, 4},
+		"and what hangs":               {fleet.Load{Saturation: 0.1, Unsaturated: 4}, 2.5, 0, 6.5},
+		"what keeps them from filling": {fleet.Load{Saturation: 0.49, Unsaturated: 4}, 0, 0, 10 * 0.49 / 0.70},
+		"queues count as much":         {fleet.Load{Queue: 1, Unsaturated: 4}, 0, 0, 10 * 1 / 2.0},
+		"others serve a part of it":    {fleet.Load{Saturation: 0.49, Unsaturated: 5}, 0, 1, 12.5*0.49/0.70 - 2.5},
+		"others serve the demand":      {fleet.Load{Saturation: 0.01, Unsaturated: 6}, 0, 2, rate.OneMore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Target: TargetFound, Ready: 4, Current: 4})
-			v.load.unsaturated = 4
-			other := variantOf(variant{in: &Variant{Name: "other", Target: TargetFound, Ready: c.others, Current: c.others}, target: c.others, rate: v.rate})
-			other.load.unsaturated, other.fleet.supply = c.others, c.others
-			m.variants = append(m.variants, other)
-			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
-			candidates, need := m.mix()
-			assert.Equal(t, []*variant{v}, candidates)
+			v.Load.Unsaturated = 4
+			other := variantOf(func(it *limit.Variant) {
+				it.In, it.Target, it.Rate = &Variant{Name: "other", Target: TargetFound, Ready: c.others, Current: c.others}, c.others, v.Rate
+			})
+			other.Load.Unsaturated, other.Fleet.Supply = c.others, c.others
+			m.Variants = append(m.Variants, other)
+			m.Stack()
+			m.Load, m.Need.Least, m.Need.Idle = c.load, 4, c.idle
+			candidates, need := allocate.MixOf(m)
+			assert.Equal(t, []*limit.Variant{v}, candidates)
 			assert.InDelta(t, float64(c.want), float64(need), 1e-9)
 		})
 	}
@@ -490,15 +511,18 @@ func TestWhatAMixMustServe(t *testing.T) {
 // Where nothing must stay it does not matter that nobody knows what a replica serves: a model
 // that is not asked for anything waits on its cheapest variant.
 func TestASwitchOfAModelThatIsNotAsked(t *testing.T) {
-	for least, begins := range map[capacity.Rate]bool{0: true, oneMore: false} {
+	for least, begins := range map[capacity.Rate]bool{0: true, rate.OneMore: false} {
 		r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 2, Current: 2})
-		dear.price, dear.load.unsaturated = 100, 2
-		dear.rate = rate{trigger: 1, max: 1}
-		cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
-		dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
-		m.variants = append(m.variants, cheap)
-		m.rated, m.load, m.need.least = false, load{unsaturated: 2}, least
-		_, began := r.replace(m, nil, true)
+		dear.Price, dear.Load.Unsaturated = 100, 2
+		dear.Rate = rate.Rate{Trigger: 1, Max: 1}
+		cheap := variantOf(func(it *limit.Variant) {
+			it.In, it.Key, it.Managed, it.Policy, it.Price, it.Rate = &Variant{Name: "cheap"}, Key{Namespace: "ns", Name: "cheap"}, true, DefaultVariantPolicy(), 1, dear.Rate
+		})
+		dear.Policy.Down.Window, cheap.Policy.Down.Window = 0, 0
+		m.Variants = append(m.Variants, cheap)
+		m.Stack()
+		m.Rated, m.Load, m.Need.Least = false, fleet.Load{Unsaturated: 2}, least
+		_, began := allocate.ReplaceMix(r, within(r, m), nil, true)
 		assert.Equal(t, begins, began, "%v must stay", least)
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
 )
 
 func TestASaturatedReplicaAndAShortfallTriggerBesideIdleOnes(t *testing.T) {
@@ -73,7 +77,7 @@ func TestPublishedWorkedExamples(t *testing.T) {
 			policy := DefaultPolicy()
 			now := DefaultVariantPolicy()
 			now.Down.Window = 0
-			policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: now}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "v"}: now}
 			policy.Drain = time.Hour * 1000
 			plan, _ := Decide(Snapshot{Time: epoch, Models: []Model{m}}, policy, Memory{}, RoundFull)
 			assert.Equal(t, tc.triggered, plan.Models[0].Triggered)
@@ -103,7 +107,7 @@ func TestPublishedTokenCapacities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", KVTokens: c.cache, BatchLimit: c.limit, BatchSource: serving.BatchStated})
 			each := float64(c.tokens.Input) + float64(c.tokens.Output)/2
-			limit, _ := r.holds(v, c.tokens)
+			limit, _ := within(r, v).Holds(c.tokens)
 			assert.InDelta(t, c.want, c.share*limit*each, 1e-6)
 		})
 	}
@@ -117,10 +121,10 @@ func TestPublishedUtilisations(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.sizeFor, m.demand.now = capacity.Rate(utilisation), capacity.Rate(utilisation)
-			n := need{required: m.sizeFor, supply: 0.85}
-			assert.Equal(t, want.more, m.beyond(&n) > 0)
-			assert.Equal(t, want.less, m.least() < n.supply)
+			m.SizeFor, m.Demand.Now = capacity.Rate(utilisation), capacity.Rate(utilisation)
+			n := need.Need{Required: m.SizeFor, Supply: 0.85}
+			assert.Equal(t, want.more, m.Beyond(&n) > 0)
+			assert.Equal(t, want.less, m.Least() < n.Supply)
 		})
 	}
 }
@@ -138,13 +142,13 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			m.sized, m.sizeFor = c.sized, 2
-			n := need{supply: c.total, detail: "replicas are full"}
-			r.more(m, &n)
-			assert.Equal(t, c.want, n.reason)
-			assert.Equal(t, c.want == ReasonSaturated, n.want == wantMore)
+			m.Sized, m.SizeFor = c.sized, 2
+			n := need.Need{Supply: c.total, Detail: "replicas are full"}
+			within(r, m).More(&n)
+			assert.Equal(t, c.want, n.Reason)
+			assert.Equal(t, c.want == ReasonSaturated, n.Want == need.WantMore)
 			if c.want == ReasonSteady {
-				assert.Contains(t, n.detail, "the SLO needs fewer: no change")
+				assert.Contains(t, n.Detail, "the SLO needs fewer: no change")
 			}
 		})
 	}
@@ -163,9 +167,9 @@ func TestLeast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.sized, m.sizeFor = c.sized, c.forecast
-			m.demand.now = c.forecast
-			assert.InDelta(t, c.want, float64(m.least()), 1e-9)
+			m.Sized, m.SizeFor = c.sized, c.forecast
+			m.Demand.Now = c.forecast
+			assert.InDelta(t, c.want, float64(m.Least()), 1e-9)
 		})
 	}
 }
@@ -182,25 +186,25 @@ func TestLess(t *testing.T) {
 		want    Reason
 		least   float64
 	}{
-		"all is known":                        {false, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
-		"what is in flight grows":             {false, 0, Replica{Served: fresh, InFlightGrowth: Sample{Value: 1, Time: epoch, Present: true}}, ReasonSteady, lowerHeadroom * (4 + 1 + 2.5)},
-		"with a promise":                      {true, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, modelHeadroom * (4 + 2.5)},
-		"a backlog is worth less than one":    {false, 2.4, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom*(4+2.5) + 2.4},
+		"all is known":                        {false, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, need.LowerHeadroom * (4 + 2.5)},
+		"what is in flight grows":             {false, 0, Replica{Served: fresh, InFlightGrowth: Sample{Value: 1, Time: epoch, Present: true}}, ReasonSteady, need.LowerHeadroom * (4 + 1 + 2.5)},
+		"with a promise":                      {true, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, need.ModelHeadroom * (4 + 2.5)},
+		"a backlog is worth less than one":    {false, 2.4, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, need.LowerHeadroom*(4+2.5) + 2.4},
 		"a backlog is worth a replica":        {false, 2.5, Replica{Served: fresh, InFlightGrowth: still}, ReasonBacklog, 0},
 		"nobody knows what arrives":           {false, 0, Replica{}, ReasonMetricsPartial, 0},
 		"with a promise, and nobody knows it": {true, 0, Replica{}, ReasonMetricsPartial, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
-			m.sized, m.ahead = c.sized, 1
-			n := need{queued: c.queued, supply: 5, backlog: 300, detail: "replicas are idle"}
-			m.demand.certain, m.demand.isCertain = r.certain(m)
-			r.less(m, &n)
-			assert.Equal(t, c.want, n.reason)
-			assert.Equal(t, c.want == ReasonSteady, n.want == wantLess)
-			assert.InDelta(t, c.least, float64(n.least), 1e-9)
+			m.Sized, m.Ahead = c.sized, 1
+			n := need.Need{Queued: c.queued, Supply: 5, Backlog: 300, Detail: "replicas are idle"}
+			m.Demand.Certain, m.Demand.IsCertain = within(r, m).Certain()
+			within(r, m).Less(&n)
+			assert.Equal(t, c.want, n.Reason)
+			assert.Equal(t, c.want == ReasonSteady, n.Want == need.WantLess)
+			assert.InDelta(t, c.least, float64(n.Least), 1e-9)
 			if c.want == ReasonBacklog {
-				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", n.detail)
+				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", n.Detail)
 			}
 		})
 	}
@@ -220,9 +224,10 @@ func TestWhoSparesTheSaturated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Picks: c.picks, Request: request("H100", 1)})
-			r.trial = placement.NewTrial(machines(2))
-			v.load.saturated = c.saturated
-			assert.Equal(t, c.want, r.spares(m))
+			r.Snapshot.Cluster = machines(2)
+			r.Trial = placement.NewTrial(r.Snapshot.Cluster)
+			v.Load.Saturated = c.saturated
+			assert.Equal(t, c.want, within(r, m).Spares())
 		})
 	}
 }
@@ -240,11 +245,11 @@ func TestWhoIsGuessedToServe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			v.load.silent, m.demand.isCertain, v.rate.guessed = c.silent, true, c.guessed
-			assert.Equal(t, c.want, m.guessesSilent())
-			n := need{supply: 5}
-			r.less(m, &n)
-			assert.Equal(t, c.want, n.reason == ReasonMetricsPartial)
+			v.Load.Silent, m.Demand.IsCertain, v.Rate.Guessed = c.silent, true, c.guessed
+			assert.Equal(t, c.want, m.GuessesSilent())
+			n := need.Need{Supply: 5}
+			within(r, m).Less(&n)
+			assert.Equal(t, c.want, n.Reason == ReasonMetricsPartial)
 		})
 	}
 }
@@ -287,7 +292,7 @@ func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
 			policy := DefaultPolicy()
 			now := DefaultVariantPolicy()
 			now.Down.Window = 0
-			policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: now}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "v"}: now}
 			s := Snapshot{Time: epoch, Cluster: &placement.Cluster{Nodes: nodes(4, "H100", 8)}, Models: []Model{{
 				Namespace: "ns", ID: "m", Arrival: told(4), Queue: told(c.queue), Variants: []Variant{v},
 			}}}
@@ -316,17 +321,18 @@ func TestNoneThatStartsGoesWhileOneIsUnheard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 3, Current: 4})
-			m.variants = append(m.variants, variantOf(variant{in: &Variant{}, load: load{silent: c.other}}))
-			m.load, v.load.silent, m.need.least = load{unsaturated: c.known}, c.silent, 4
-			now := standing{ready: 15, coming: 20, up: 3, notReady: 1, total: 4, unsaturated: c.known}
-			after := standing{ready: 15, coming: 15, up: 3, total: 3, unsaturated: c.known}
-			assert.Equal(t, c.want, m.safe(now, after))
-			after.coming = now.coming
-			assert.Equal(t, c.want, m.safe(now, after), "nor one that is late")
-			after = standing{ready: 10, coming: 10, up: 2, total: 2, unsaturated: c.known}
-			assert.Equal(t, c.want, m.safe(now, after), "nor beside one that serves")
-			after = standing{ready: 10, coming: 15, up: 2, notReady: 1, total: 3, unsaturated: c.known}
-			assert.True(t, m.safe(now, after), "one that serves has others to take its load over")
+			m.Variants = append(m.Variants, variantOf(func(it *limit.Variant) { it.In, it.Load = &Variant{}, fleet.Load{Silent: c.other} }))
+			m.Stack()
+			m.Load, v.Load.Silent, m.Need.Least = fleet.Load{Unsaturated: c.known}, c.silent, 4
+			now := allocate.Standing{Ready: 15, Coming: 20, Up: 3, NotReady: 1, Total: 4, Unsaturated: c.known}
+			after := allocate.Standing{Ready: 15, Coming: 15, Up: 3, Total: 3, Unsaturated: c.known}
+			assert.Equal(t, c.want, allocate.IsSafe(m, now, after))
+			after.Coming = now.Coming
+			assert.Equal(t, c.want, allocate.IsSafe(m, now, after), "nor one that is late")
+			after = allocate.Standing{Ready: 10, Coming: 10, Up: 2, Total: 2, Unsaturated: c.known}
+			assert.Equal(t, c.want, allocate.IsSafe(m, now, after), "nor beside one that serves")
+			after = allocate.Standing{Ready: 10, Coming: 15, Up: 2, NotReady: 1, Total: 3, Unsaturated: c.known}
+			assert.True(t, allocate.IsSafe(m, now, after), "one that serves has others to take its load over")
 		})
 	}
 }
@@ -334,23 +340,23 @@ func TestNoneThatStartsGoesWhileOneIsUnheard(t *testing.T) {
 // A ready replica goes only where others are known to have room for its load.
 func TestSafe(t *testing.T) {
 	for name, c := range map[string]struct {
-		load    load
+		load    fleet.Load
 		unknown int
-		after   standing
+		after   allocate.Standing
 		want    bool
 	}{
-		"two with room":                      {load{saturation: 0.3, unsaturated: 2}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, true},
-		"one with room":                      {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"one with room, a starting goes":     {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 7.5, coming: 7.5, up: 3, total: 3}, true},
-		"the others would be full":           {load{saturation: 0.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"queues would trigger":               {load{queue: 1.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"an unknown load takes nothing over": {load{saturation: 0.4, unsaturated: 2}, 1, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"too little would be served":         {load{saturation: 0.1, unsaturated: 3}, 0, standing{ready: 2.5, coming: 2.5, up: 1, total: 1}, false},
+		"two with room":                      {fleet.Load{Saturation: 0.3, Unsaturated: 2}, 0, allocate.Standing{Ready: 5, Coming: 5, Up: 2, Total: 2}, true},
+		"one with room":                      {fleet.Load{Saturation: 0.3, Unsaturated: 1}, 0, allocate.Standing{Ready: 5, Coming: 5, Up: 2, Total: 2}, false},
+		"one with room, a starting goes":     {fleet.Load{Saturation: 0.3, Unsaturated: 1}, 0, allocate.Standing{Ready: 7.5, Coming: 7.5, Up: 3, Total: 3}, true},
+		"the others would be full":           {fleet.Load{Saturation: 0.5, Unsaturated: 3}, 0, allocate.Standing{Ready: 5, Coming: 5, Up: 2, Total: 2}, false},
+		"queues would trigger":               {fleet.Load{Queue: 1.5, Unsaturated: 3}, 0, allocate.Standing{Ready: 5, Coming: 5, Up: 2, Total: 2}, false},
+		"an unknown load takes nothing over": {fleet.Load{Saturation: 0.4, Unsaturated: 2}, 1, allocate.Standing{Ready: 5, Coming: 5, Up: 2, Total: 2}, false},
+		"too little would be served":         {fleet.Load{Saturation: 0.1, Unsaturated: 3}, 0, allocate.Standing{Ready: 2.5, Coming: 2.5, Up: 1, Total: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.unknown})
-			m.load, m.need.least = c.load, 4
-			assert.Equal(t, c.want, m.safe(standing{ready: 7.5, coming: 10, up: 3, total: 4, unsaturated: c.load.unsaturated}, c.after))
+			m.Load, m.Need.Least = c.load, 4
+			assert.Equal(t, c.want, allocate.IsSafe(m, allocate.Standing{Ready: 7.5, Coming: 10, Up: 3, Total: 4, Unsaturated: c.load.Unsaturated}, c.after))
 		})
 	}
 }

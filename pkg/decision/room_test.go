@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
 )
 
@@ -33,7 +34,7 @@ func policyFor(limited bool, names ...string) Policy {
 	down.Down.Window = 30 * time.Second
 	p.Variants = map[Key]VariantPolicy{}
 	for _, n := range names {
-		p.Variants[Key{"ns", n}] = down
+		p.Variants[Key{Namespace: "ns", Name: n}] = down
 	}
 	return p
 }
@@ -63,7 +64,7 @@ func TestFreeDevicesOnEightNodesAreNoRoomForOneOfEight(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	plan, memory = Decide(w.snapshot(), policy, memory, RoundEvent)
 	require.Zero(t, *plan.Models[0].Variants[0].Desired, "there is room now, but perhaps not for long")
-	w.now = w.now.Add(policy.Variants[Key{"ns", "b-l40s"}].Down.Window)
+	w.now = w.now.Add(policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}].Down.Window)
 	plan, memory = Decide(w.snapshot(), policy, memory, RoundEvent)
 	big = plan.Models[0].Variants[0]
 	require.Equal(t, 1, *big.Desired, "it stayed")
@@ -107,9 +108,9 @@ func TestUnknownCapacity(t *testing.T) {
 				s.Models[0].Variants[0].Request = nil
 			}
 			policy := policyFor(test.limited, "a-h100")
-			v := policy.Variants[Key{"ns", "a-h100"}]
+			v := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			v.OnUnknown = test.answer
-			policy.Variants[Key{"ns", "a-h100"}] = v
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = v
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
 			got := plan.Models[0].Variants[0]
 			assert.Equal(t, test.grows, *got.Desired > 1)
@@ -146,9 +147,9 @@ func TestHeldReplicasStay(t *testing.T) {
 			w.variants = w.variants[:1]
 			w.setReplicas(0, 5)
 			policy := policyFor(test.limited, "a-h100")
-			v := policy.Variants[Key{"ns", "a-h100"}]
+			v := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			v.OnUnknown, v.Max, v.Down.Window = test.answer, test.most, 0
-			policy.Variants[Key{"ns", "a-h100"}] = v
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = v
 			memory := Memory{}
 			var got VariantPlan
 			for range 10 {
@@ -178,7 +179,7 @@ func TestReplicasWithoutPodsHoldTheirRoomForAWhile(t *testing.T) {
 	assert.Equal(t, 2, plan.Models[0].Variants[0].Slots.Count, "two were asked for and no pod shows them")
 	assert.Equal(t, 0, plan.Models[0].Variants[0].Unplaced)
 
-	s.Time = s.Time.Add(podPatience + time.Second)
+	s.Time = s.Time.Add(fleet.PodPatience + time.Second)
 	plan, memory = Decide(s, policy, memory, RoundFast)
 	assert.Equal(t, 4, plan.Models[0].Variants[0].Slots.Count, "something keeps them away")
 	assert.Contains(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonStartupOverdue), "2 without pod")
@@ -197,7 +198,7 @@ func TestAPausedRolloutIsNoLackOfRoom(t *testing.T) {
 	plan, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
 	told := func() string { return detailOf(plan.Models[0].Variants[0].Facts, ReasonRolloutPaused) }
 	assert.Empty(t, told(), "a write is not visible at once")
-	s.Time = s.Time.Add(podPatience + time.Second)
+	s.Time = s.Time.Add(fleet.PodPatience + time.Second)
 	plan, _ = Decide(s, demoPolicy(), memory, RoundFull)
 	assert.Contains(t, told(), "2 without pod: the rollout is paused")
 	for _, step := range plan.Models[0].Variants[0].Steps {
@@ -221,9 +222,9 @@ func whoHasTheRoom(t *testing.T, namespace, who string) {
 	other.Name, other.Current, other.Replicas, other.Ready = "greedy", 40, nil, 0
 	s.Models = append(s.Models, Model{Namespace: namespace, ID: "other", Variants: []Variant{other}})
 	policy := policyFor(true, first.Name)
-	v := policy.Variants[Key{"ns", first.Name}]
+	v := policy.Variants[Key{Namespace: "ns", Name: first.Name}]
 	v.Min = 4
-	policy.Variants[Key{"ns", first.Name}] = v
+	policy.Variants[Key{Namespace: "ns", Name: first.Name}] = v
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
 	told := "wants 1xH100: 1 H100 node has fewer than 1 free (largest hole 0); room is kept for 4 replicas of " + who + " without a node"
 	assert.Equal(t, "minReplicas is 4; "+told, detailOf(plan.Models[0].Variants[0].Facts, ReasonNoSlots))
@@ -253,9 +254,9 @@ func TestUnplacedAreThoseThatFitNowhere(t *testing.T) {
 func TestAMinimumHoldsInLimitedModeAsFarAsItFits(t *testing.T) {
 	w := newWorld(1)
 	policy := policyFor(true, "a-h100", "b-l40s")
-	v := policy.Variants[Key{"ns", "a-h100"}]
+	v := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	v.Min = 4
-	policy.Variants[Key{"ns", "a-h100"}] = v
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = v
 	s := w.snapshot()
 	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2)}
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
@@ -303,9 +304,9 @@ func TestModeOffBesideOthersIsShown(t *testing.T) {
 	s := newWorld(1).snapshot()
 	s.Cluster = &placement.Cluster{Nodes: nodes(1, "L40S", 4)}
 	policy := policyFor(false, "a-h100", "b-l40s")
-	own := policy.Variants[Key{"ns", "b-l40s"}]
+	own := policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}]
 	own.Actuation = ActuationOff
-	policy.Variants[Key{"ns", "b-l40s"}] = own
+	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = own
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
 	require.NotNil(t, plan.Models[0].Variants[1].Slots)
 	assert.Equal(t, 2, plan.Models[0].Variants[1].Slots.Count)
@@ -342,14 +343,14 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 				v := &m.Variants[j]
 				own := DefaultVariantPolicy()
 				own.Min = random.IntN(4)
-				policy.Variants[Key{"ns", v.Name}] = own
+				policy.Variants[Key{Namespace: "ns", Name: v.Name}] = own
 				v.Surge = random.IntN(2)
 				v.Current += random.IntN(2)
 				if random.IntN(2) == 0 {
 					v.Starting = append(v.Starting, Starting{Name: "waits", Since: s.Time})
 				}
 				// What is asked for already has its room before anything is added.
-				for range v.unscheduled() + v.noPod() + v.Surge {
+				for range v.Unscheduled() + v.NoPod() + v.Surge {
 					left.Place(v.Request)
 				}
 			}

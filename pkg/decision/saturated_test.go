@@ -11,6 +11,11 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // One replica of twenty has a queue, or does nothing any more: the others go that are
@@ -91,16 +96,16 @@ func TestAFullVictim(t *testing.T) {
 	v.Replicas[0].Waiting.Value, v.Replicas[1].Waiting.Value = 9, 7
 	for most, want := range map[int][]string{2: {"a-h100-2", "a-h100-3"}, 1: {"a-h100-1", "a-h100-2", "a-h100-3"}} {
 		policy := demoPolicy()
-		own := policy.Variants[Key{"ns", "a-h100"}]
+		own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 		own.Max = most
-		policy.Variants[Key{"ns", "a-h100"}] = own
+		policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 		assert.ElementsMatch(t, want, first(s, policy).Models[0].Variants[0].Victims, "of %d none is more than %d", 4, most)
 	}
 	v.Replicas[0].Marked = true
 	policy := demoPolicy()
-	own := policy.Variants[Key{"ns", "a-h100"}]
+	own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	own.Max = 2
-	policy.Variants[Key{"ns", "a-h100"}] = own
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 	assert.Contains(t, first(s, policy).Models[0].Variants[0].Victims, "a-h100-0", "what was chosen before stays chosen")
 }
 
@@ -138,7 +143,7 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 		policy := DefaultPolicy()
 		own := DefaultVariantPolicy()
 		own.Down.Window = 0
-		policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: own}
+		policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "v"}: own}
 		plan := first(Snapshot{Time: epoch, Models: []Model{m}}, policy)
 		p := plan.Models[0].Variants[0]
 		gone := n - *p.Desired
@@ -154,7 +159,7 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 		require.LessOrEqual(t, saturation/stay, 0.7+1e-9, told)
 		require.LessOrEqual(t, queue/stay, 2+1e-9, told)
 		require.InDelta(t, each, float64(p.ServesEach), 1e-6, told)
-		require.GreaterOrEqual(t, stay*each+useful, lowerHeadroom*served-1e-6, told)
+		require.GreaterOrEqual(t, stay*each+useful, need.LowerHeadroom*served-1e-6, told)
 	}
 	assert.Greater(t, lowered, cases()/4)
 }
@@ -163,21 +168,21 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 func TestAReplicaAtAThresholdIsSaturated(t *testing.T) {
 	for name, c := range map[string]struct {
 		cache, queue, running float64
-		want                  load
+		want                  fleet.Load
 	}{
-		"below all":             {cache: 0.79, queue: 4.9, running: 7, want: load{unsaturated: 1}},
-		"at that of the cache":  {cache: 0.80, want: load{saturated: 1}},
-		"at that of the queue":  {queue: 5, want: load{saturated: 1}},
-		"at that of the batch":  {running: 8, want: load{saturated: 1}},
-		"an empty one is known": {want: load{unsaturated: 1}},
+		"below all":             {cache: 0.79, queue: 4.9, running: 7, want: fleet.Load{Unsaturated: 1}},
+		"at that of the cache":  {cache: 0.80, want: fleet.Load{Saturated: 1}},
+		"at that of the queue":  {queue: 5, want: fleet.Load{Saturated: 1}},
+		"at that of the batch":  {running: 8, want: fleet.Load{Saturated: 1}},
+		"an empty one is known": {want: fleet.Load{Unsaturated: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fresh := func(value float64) Sample { return Sample{value, epoch, true} }
+			fresh := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, BatchLimit: 10, BatchSource: serving.BatchStated,
 				Replicas: []Replica{{KVUse: fresh(c.cache), Waiting: fresh(c.queue), Running: fresh(c.running)}}})
-			got := r.loadOf(m, v)
-			assert.Equal(t, c.want.saturated, got.saturated)
-			assert.Equal(t, c.want.unsaturated, got.unsaturated)
+			got := within(r, v).LoadOf(&within(r, m).Model.Model.Model.Model)
+			assert.Equal(t, c.want.Saturated, got.Saturated)
+			assert.Equal(t, c.want.Unsaturated, got.Unsaturated)
 		})
 	}
 }
@@ -200,14 +205,14 @@ func TestWhatAReplicaOwesItsOwnQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Replicas: []Replica{{Waiting: Sample{Value: c.waiting, Time: epoch, Present: true}}}})
-			v.load.of, m.lead = []class{unsaturated}, time.Minute
+			v.Load.Of, m.Lead = []fleet.Class{fleet.Unsaturated}, time.Minute
 			if c.full {
-				v.load.of[0] = saturated
+				v.Load.Of[0] = fleet.Saturated
 			}
-			n := need{backlog: c.backlog}
-			r.drain(m, &n)
-			assert.InDelta(t, float64(c.own), float64(n.own), 1e-9)
-			assert.InDelta(t, float64(c.queued), float64(n.queued), 1e-9)
+			n := need.Need{Backlog: c.backlog}
+			within(r, m).Drain(&n)
+			assert.InDelta(t, float64(c.own), float64(n.Own), 1e-9)
+			assert.InDelta(t, float64(c.queued), float64(n.Queued), 1e-9)
 		})
 	}
 }
@@ -220,17 +225,17 @@ func TestWhatStaysBesideASaturatedOne(t *testing.T) {
 		required  capacity.Rate
 		least     capacity.Rate
 	}{
-		"none is saturated":       {0, 9, 2 * lowerHeadroom},
+		"none is saturated":       {0, 9, 2 * need.LowerHeadroom},
 		"one is":                  {1, 9, 9},
-		"one is, and less is due": {1, 1, 2 * lowerHeadroom},
+		"one is, and less is due": {1, 1, 2 * need.LowerHeadroom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 5, Current: 5, Request: request("H100", 1)})
-			m.demand.isCertain, m.demand.now, m.demand.certain, m.load.saturated = true, 2, 2, c.saturated
-			n := need{required: c.required, supply: 12.5}
-			r.less(m, &n)
-			assert.Equal(t, wantLess, n.want)
-			assert.InDelta(t, float64(c.least), float64(n.least), 1e-9)
+			m.Demand.IsCertain, m.Demand.Now, m.Demand.Certain, m.Load.Saturated = true, 2, 2, c.saturated
+			n := need.Need{Required: c.required, Supply: 12.5}
+			within(r, m).Less(&n)
+			assert.Equal(t, need.WantLess, n.Want)
+			assert.InDelta(t, float64(c.least), float64(n.Least), 1e-9)
 		})
 	}
 }
@@ -239,33 +244,35 @@ func TestWhatStaysBesideASaturatedOne(t *testing.T) {
 // says what it serves.
 func TestHowFarAScaleDownStretches(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*round, *model, *variant)
+		change func(*limit.Round, *limit.Model, *limit.Variant)
 		after  capacity.Rate
 		safe   bool
 	}{
-		"nobody knows, twice":            {func(*round, *model, *variant) {}, 20, true},
-		"nobody knows, more":             {func(*round, *model, *variant) {}, 17.5, false},
-		"it is idle":                     {func(_ *round, m *model, _ *variant) { m.load.saturation = 0 }, 7.5, true},
-		"a profile tells":                {func(_ *round, _ *model, v *variant) { v.in.Profile.Base = 10 }, 7.5, true},
-		"it was learned":                 {func(_ *round, _ *model, v *variant) { v.old.Latency.Estimate = learnedOf(t) }, 7.5, true},
-		"it was learned and not counted": {func(r *round, _ *model, v *variant) { v.old.Latency.Estimate, r.policy.Hybrid = learnedOf(t), false }, 7.5, false},
-		"none of it serves":              {func(_ *round, _ *model, v *variant) { v.in.Ready = 0 }, 7.5, true},
+		"nobody knows, twice": {func(*limit.Round, *limit.Model, *limit.Variant) {}, 20, true},
+		"nobody knows, more":  {func(*limit.Round, *limit.Model, *limit.Variant) {}, 17.5, false},
+		"it is idle":          {func(_ *limit.Round, m *limit.Model, _ *limit.Variant) { m.Load.Saturation = 0 }, 7.5, true},
+		"a profile tells":     {func(_ *limit.Round, _ *limit.Model, v *limit.Variant) { v.In.Profile.Base = 10 }, 7.5, true},
+		"it was learned":      {func(_ *limit.Round, _ *limit.Model, v *limit.Variant) { v.Old.Latency.Estimate = learnedOf(t) }, 7.5, true},
+		"it was learned and not counted": {func(r *limit.Round, _ *limit.Model, v *limit.Variant) {
+			v.Old.Latency.Estimate, r.Policy.Hybrid = learnedOf(t), false
+		}, 7.5, false},
+		"none of it serves": {func(_ *limit.Round, _ *limit.Model, v *limit.Variant) { v.In.Ready = 0 }, 7.5, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := DefaultPolicy()
 			policy.Hybrid = true
 			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Ready: 16, Current: 16, Request: request("H100", 1)})
-			m.load, m.need.least, v.load.unsaturated = load{saturation: 0.01, unsaturated: 16}, 1, 16
-			m.promise.SLO = tight
+			m.Load, m.Need.Least, v.Load.Unsaturated = fleet.Load{Saturation: 0.01, Unsaturated: 16}, 1, 16
+			m.Promise.SLO = tight
 			c.change(r, m, v)
-			seen, _ := r.seenRate(m, v, capacity.TokenShape{Input: 16, Output: 28})
-			v.rate.guessed = seen.guessed
-			now := standing{ready: 40, coming: 40, up: 16, total: 16, unsaturated: 16}
-			after := standing{ready: c.after, coming: c.after, up: int(c.after / 2.5), total: int(c.after / 2.5), unsaturated: 16}
-			assert.Equal(t, c.safe, m.safe(now, after))
+			seen, _ := within(r, v).SeenRate(&within(r, m).Model.Model, capacity.TokenShape{Input: 16, Output: 28})
+			v.Rate.Guessed = seen.Guessed
+			now := allocate.Standing{Ready: 40, Coming: 40, Up: 16, Total: 16, Unsaturated: 16}
+			after := allocate.Standing{Ready: c.after, Coming: c.after, Up: int(c.after / 2.5), Total: int(c.after / 2.5), Unsaturated: 16}
+			assert.Equal(t, c.safe, allocate.IsSafe(m, now, after))
 		})
 	}
-	assert.True(t, rate{trigger: 1}.times(2).guessed, "what is another one's rate")
+	assert.True(t, rate.Rate{Trigger: 1}.Times(2).Guessed, "what is another one's rate")
 }
 
 // learnedOf is an estimate that counts.

@@ -8,6 +8,8 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
 )
 
 // A model that needs fewer replicas gives up those whose room another model lacks, although
@@ -37,7 +39,7 @@ func TestWhatOthersLackGoesFirst(t *testing.T) {
 			narrow.request = request("H100", c.devices)
 			policy := DefaultPolicy()
 			policy.Limited, policy.Idle.Enabled = true, true
-			policy.Promises = map[ModelKey]Promise{{"ns", "wide"}: {Priority: c.wide}, {"ns", "narrow"}: {Priority: c.narrow}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "wide"}: {Priority: c.wide}, {Namespace: "ns", ID: "narrow"}: {Priority: c.narrow}}
 			f := newFluid(cluster, policy,
 				&flow{id: "wide", arrivals: step(30*time.Minute, 18, 8), variants: []*vessel{cheap, dear}},
 				&flow{id: "narrow", arrivals: step(5*time.Minute, 0, c.rate), variants: []*vessel{narrow}})
@@ -101,7 +103,7 @@ func TestWhatOthersLackMoves(t *testing.T) {
 			dear.cost, dear.request = c.price, request("H200", 1)
 			policy := DefaultPolicy()
 			policy.Limited, policy.Horizon = true, c.horizon
-			policy.Promises = map[ModelKey]Promise{{"ns", "wide"}: {Priority: c.wide}, {"ns", "narrow"}: {Priority: c.narrow}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "wide"}: {Priority: c.wide}, {Namespace: "ns", ID: "narrow"}: {Priority: c.narrow}}
 			f := newFluid(cluster, policy,
 				&flow{id: "wide", arrivals: constant(8), variants: []*vessel{cheap, dear}},
 				&flow{id: "narrow", arrivals: func(at time.Duration) float64 {
@@ -128,12 +130,13 @@ func TestNothingIsScarceInAClusterThatGrows(t *testing.T) {
 		policy := DefaultPolicy()
 		policy.Limited = limited
 		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Request: request("H100", 1)})
-		v.old.Lacked = epoch.Add(-time.Minute)
-		r.models = []*model{m}
-		r.trial = placement.NewTrial(&placement.Cluster{Nodes: nodes(1, "H100", 8)})
-		assert.Equal(t, limited, len(r.wanting()) > 0)
-		r.trial = nil
-		assert.Empty(t, r.wanting(), "nothing is known of the nodes")
+		v.Old.Lacked = epoch.Add(-time.Minute)
+		r.Models = []*limit.Model{within(r, m)}
+		r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+		r.Trial = placement.NewTrial(r.Snapshot.Cluster)
+		assert.Equal(t, limited, len(allocate.WantingRoom(r)) > 0)
+		r.Snapshot.Cluster, r.Trial = nil, nil
+		assert.Empty(t, allocate.WantingRoom(r), "nothing is known of the nodes")
 	}
 }
 
@@ -142,22 +145,26 @@ func TestNothingIsScarceInAClusterThatGrows(t *testing.T) {
 func TestTheMostImportantLackRoomFirst(t *testing.T) {
 	policy := DefaultPolicy()
 	policy.Limited = true
-	var models []*model
-	var r *round
+	var models []*limit.Model
+	var r *limit.Round
 	for _, c := range []struct {
 		id       string
 		priority int
 	}{{"late", 5}, {"first", 1}, {"second", 3}, {"as second", 3}, {"as first", 1}} {
-		var m *model
-		var v *variant
+		var m *limit.Model
+		var v *limit.Variant
 		r, m, v = bare(policy, Memory{}, &Variant{Name: "v", Request: request("H100", 1)})
-		m.in.ID, m.promise.Priority, v.old.Lacked = c.id, c.priority, epoch.Add(-time.Minute)
+		m.In.ID, m.Promise.Priority, v.Old.Lacked = c.id, c.priority, epoch.Add(-time.Minute)
 		models = append(models, m)
 	}
-	r.models, r.trial = models, placement.NewTrial(&placement.Cluster{Nodes: nodes(1, "H100", 8)})
+	r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+	for _, m := range models {
+		within(r, m)
+	}
+	r.Models, r.Trial = models, placement.NewTrial(r.Snapshot.Cluster)
 	var got []string
-	for _, u := range r.wanting()["H100"] {
-		got = append(got, u.m.in.ID)
+	for _, u := range allocate.WantingRoom(r)["H100"] {
+		got = append(got, u.M.In.ID)
 	}
 	assert.Equal(t, []string{"first", "as first"}, got)
 }
@@ -177,18 +184,18 @@ func TestRoomThatIsKeptIsScarce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, holds, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "holds", Request: request("H100", 3), Replicas: []Replica{{Name: "h", Node: "H100-0"}}})
-			w := variantOf(variant{in: &Variant{Name: "lacks", Request: request("H100", 8)}})
-			w.old.Lacked = epoch.Add(-time.Minute)
+			w := variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "lacks", Request: request("H100", 8)} })
+			w.Old.Lacked = epoch.Add(-time.Minute)
 			if c.kept != "" {
-				w.old.Nominated = []Nomination{{Node: c.kept, At: epoch.Add(-time.Minute)}}
+				w.Old.Nominated = []Nomination{{Node: c.kept, At: epoch.Add(-time.Minute)}}
 			}
-			lacks := modelOf(model{in: &Model{ID: "lacks"}, variants: []*variant{w}})
-			r.policy.Limited, r.models = true, []*model{holds, lacks}
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
-			r.snapshot.Cluster.Nodes[0].Free.Devices = c.free
-			r.reserve()
-			r.scarce()
-			assert.Equal(t, c.scarce, v.scarceFor == lacks)
+			lacks := modelOf(func(it *limit.Model) { it.In, it.Variants = &Model{ID: "lacks"}, []*limit.Variant{w} })
+			r.Policy.Limited, r.Models = true, []*limit.Model{within(r, holds), within(r, lacks)}
+			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+			r.Snapshot.Cluster.Nodes[0].Free.Devices = c.free
+			r.Reserve()
+			allocate.FindScarce(r)
+			assert.Equal(t, c.scarce, v.ScarceFor == &lacks.Key)
 		})
 	}
 }

@@ -42,7 +42,7 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 		"in service for more than that":                                       {func(p *Replica) { p.InService.Value /= 0.74 }, nothing},
 		"in service for a quarter less":                                       {func(p *Replica) { p.InService.Value /= 1.24 }, everything},
 		"in service for less than that":                                       {func(p *Replica) { p.InService.Value /= 1.26 }, nothing},
-		"an old time in service":                                              {func(p *Replica) { p.InService = Sample{6, epoch, true} }, everything},
+		"an old time in service":                                              {func(p *Replica) { p.InService = Sample{Value: 6, Time: epoch, Present: true} }, everything},
 		"nobody knows the time in service":                                    {func(p *Replica) { p.InService = Sample{} }, everything},
 		"nothing arrived last":                                                {func(p *Replica) { p.Recent.Value = 0 }, nothing},
 		"twice as much arrived last":                                          {func(p *Replica) { p.Recent.Value *= 2 }, nothing},
@@ -76,9 +76,9 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 			p.Recent, p.RecentSpan = w.sample(p.Served.Value), 16*time.Second
 			c.change(p)
 			policy := demoPolicy()
-			policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+			policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {SLO: capacity.SLO{ITL: 50}}}
 			_, memory := Decide(s, policy, Memory{}, RoundFull)
-			key := Key{"ns", "a-h100"}
+			key := Key{Namespace: "ns", Name: "a-h100"}
 			assert.Equal(t, c.learns != nothing, memory.Variants[key].Curve.Known())
 			assert.Equal(t, c.learns == everything, len(memory.Variants[key].Latency.Learned.Seen) > 0)
 		})
@@ -95,7 +95,7 @@ func TestAQueueFeedsAReplicaWhateverArrives(t *testing.T) {
 		p.Running, p.Waiting, p.Served, p.InService = w.sample(20), w.sample(waiting), w.sample(6), w.sample(20.0/6)
 		p.Recent, p.RecentSpan = w.sample(60), 5*time.Second
 		_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
-		v := memory.Variants[Key{"ns", "a-h100"}]
+		v := memory.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 		assert.Equal(t, learns, v.Curve.Known())
 		if learns {
 			assert.InEpsilon(t, 6, float64(v.Curve.Rate(20, w.tokens, onH100)), 1e-6)
@@ -106,9 +106,9 @@ func TestAQueueFeedsAReplicaWhateverArrives(t *testing.T) {
 // A latency model stands as long as the replicas show about the same, and is made anew,
 // once in a minute, when they show something else.
 func TestALatencyModelStandsWhileNothingElseIsSeen(t *testing.T) {
-	key := Key{"ns", "a-h100"}
+	key := Key{Namespace: "ns", Name: "a-h100"}
 	policy := demoPolicy()
-	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {SLO: capacity.SLO{ITL: 50}}}
 	memory := Memory{}
 	fitted := func(after time.Duration, itl float64) time.Duration {
 		w := newWorld(10)

@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // kept has the snapshot tell the share of what is served that keeps the promise, as histograms do:
@@ -37,7 +40,7 @@ func (k *kept) tell(f *fluid, s *Snapshot) {
 		}
 	}
 	if asks > 0 && !at.IsZero() {
-		s.Models[0].Met = Exactly(Sample{met / asks, at, true})
+		s.Models[0].Met = Exactly(Sample{Value: met / asks, Time: at, Present: true})
 		k.met, k.asks = k.met+met, k.asks+asks
 	}
 }
@@ -95,7 +98,7 @@ func TestAnEstimateAloneBuysLittle(t *testing.T) {
 					t.Run(fmt.Sprintf("%s, %s, %d replicas, told %v", name, way, n, told), func(t *testing.T) {
 						f, web := oddFleet(n, way, 0.6)
 						f.models[0].evenly = fault.least != nil
-						k := kept{slo: f.policy.Promises[ModelKey{"ns", "m"}].SLO}
+						k := kept{slo: f.policy.Promises[ModelKey{Namespace: "ns", ID: "m"}].SLO}
 						tell := func(s *Snapshot) {
 							if k.tell(f, s); !told {
 								s.Models[0].Met = Kept{}
@@ -139,7 +142,7 @@ func TestWhatIsShownToKeepThePromise(t *testing.T) {
 	other, longer := before, before
 	other.SLO.ITL = 20
 	longer.ShownOf.Output *= 2
-	sure := func(share float64) Kept { return Exactly(Sample{share, epoch, true}) }
+	sure := func(share float64) Kept { return Exactly(Sample{Value: share, Time: epoch, Present: true}) }
 	perhaps := sure(1)
 	perhaps.Sure = 0.5
 	// Of 240 requests three standard deviations are 46.
@@ -148,7 +151,7 @@ func TestWhatIsShownToKeepThePromise(t *testing.T) {
 		old    Sizing
 		kept   Kept
 		served float64
-		change func(m *model, v *variant)
+		change func(m *limit.Model, v *limit.Variant)
 		want   float64
 	}{
 		"more":                       {old: before, kept: sure(1), served: 4, want: four},
@@ -158,24 +161,24 @@ func TestWhatIsShownToKeepThePromise(t *testing.T) {
 		"more miss it, with more":    {old: before, kept: sure(0.98), served: 4, want: 3},
 		"nobody knows how many":      {old: before, kept: perhaps, served: 4, want: 3},
 		"nobody tells":               {old: before, served: 4, want: 3},
-		"it was told long ago":       {old: before, kept: Exactly(Sample{1, epoch.Add(-time.Hour), true}), served: 4, want: 3},
+		"it was told long ago":       {old: before, kept: Exactly(Sample{Value: 1, Time: epoch.Add(-time.Hour), Present: true}), served: 4, want: 3},
 		"of another promise":         {old: other, kept: perhaps, served: 4, want: 0},
 		"of other requests":          {old: longer, kept: perhaps, served: 4, want: 0},
-		"of another version":         {old: before, kept: perhaps, served: 4, change: func(_ *model, v *variant) { v.in.Rolling = true }, want: 0},
-		"one is saturated":           {old: before, kept: sure(1), served: 4, change: func(m *model, _ *variant) { m.load.saturated = 1 }, want: 3},
+		"of another version":         {old: before, kept: perhaps, served: 4, change: func(_ *limit.Model, v *limit.Variant) { v.In.Rolling = true }, want: 0},
+		"one is saturated":           {old: before, kept: sure(1), served: 4, change: func(m *limit.Model, _ *limit.Variant) { m.Load.Saturated = 1 }, want: 3},
 		"few requests show little":   {old: Sizing{SLO: tight, Share: policy.Share, ShownOf: conv}, kept: sure(1), served: 0.2, want: (12 - 3*math.Sqrt(12)) / 60},
 		"too few show nothing":       {old: Sizing{SLO: tight, Share: policy.Share, ShownOf: conv}, kept: sure(1), served: 0.1, want: 0},
-		"one that differs tells not": {old: before, kept: sure(1), served: 4, change: func(_ *model, v *variant) { v.odd.of = []*Odd{{}} }, want: 3},
+		"one that differs tells not": {old: before, kept: sure(1), served: 4, change: func(_ *limit.Model, v *limit.Variant) { v.Odd.Of = []*Odd{{}} }, want: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{{Name: "v-0", Served: Sample{c.served, epoch, true}}}})
-			m.promise, m.demand.tokens, m.in.Met = policy.Promises[m.key], conv, c.kept
-			v.old.Sizing = c.old
+			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Replicas: []Replica{{Name: "v-0", Served: Sample{Value: c.served, Time: epoch, Present: true}}}})
+			m.Promise, m.Demand.Tokens, m.In.Met = policy.Promises[m.Key], conv, c.kept
+			v.Old.Sizing = c.old
 			if c.change != nil {
 				c.change(m, v)
 			}
-			r.show(m, v)
-			assert.InDelta(t, c.want, float64(v.next.Sizing.Shown), 1e-3)
+			within(r, v).Show(&within(r, m).Model.Model)
+			assert.InDelta(t, c.want, float64(v.Next.Sizing.Shown), 1e-3)
 		})
 	}
 }
@@ -190,15 +193,15 @@ func TestAPromiseThatIsKeptIsNotDenied(t *testing.T) {
 	in := &s.Models[0].Variants[0]
 	in.Profile = onH100.Paced(3)
 	count := in.Replicas[0].Served.Value * policy.Window.Seconds()
-	shown := (count - settledChance*math.Sqrt(count)) / policy.Window.Seconds()
+	shown := (count - signal.SettledChance*math.Sqrt(count)) / policy.Window.Seconds()
 	for _, told := range []bool{false, true} {
 		if told {
-			s.Models[0].Met = Exactly(Sample{1, in.Replicas[0].Served.Time, true})
+			s.Models[0].Met = Exactly(Sample{Value: 1, Time: in.Replicas[0].Served.Time, Present: true})
 		}
 		plan := first(s, policy)
 		require.Equal(t, told, plan.Models[0].Sized)
 		if told {
-			assert.InEpsilon(t, leastShown*shown, float64(plan.Models[0].Variants[0].ServesEach), 1e-9)
+			assert.InEpsilon(t, rate.LeastShown*shown, float64(plan.Models[0].Variants[0].ServesEach), 1e-9)
 		}
 	}
 }

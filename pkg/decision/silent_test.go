@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -46,9 +47,9 @@ func TestACountIsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := &Variant{Name: "v", Current: c.ready, Ready: c.ready}
 			r, m, _ := bare(DefaultPolicy(), Memory{}, in)
-			m.old.Seen = c.seen
+			m.Old.Seen = c.seen
 			count := forecast.Count{Rate: capacity.Rate(3 * c.heard), Span: 15 * time.Second}
-			r.complete(m, &count, epoch, c.heard)
+			within(r, m).Complete(&count, epoch, c.heard)
 			assert.Equal(t, c.rate, count.Rate)
 			assert.Equal(t, c.bound, count.LowerBound)
 		})
@@ -80,10 +81,10 @@ func TestWhatAReplicaShowedBeforeItServedCountsForNothing(t *testing.T) {
 	returned := Replica{Name: "returned", Node: "n", Since: epoch.Add(-10 * time.Second), Served: at(40 * time.Second), Recent: at(40 * time.Second), Running: at(40 * time.Second)}
 	stayed := Replica{Name: "stayed", Since: epoch.Add(-time.Hour), Served: at(5 * time.Second), Recent: at(5 * time.Second)}
 	v := Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{stayed, returned}}
-	found := v.asFound()
+	found := signal.AsFound(&v)
 	assert.Equal(t, []Replica{stayed, {Name: "returned", Node: "n", Since: returned.Since}}, found.Replicas)
 	assert.Equal(t, returned, v.Replicas[1], "what was seen is left as it is")
 
 	v.Replicas[1].Since = time.Time{}
-	assert.Same(t, &v, v.asFound(), "nobody knows since when it serves")
+	assert.Same(t, &v, signal.AsFound(&v), "nobody knows since when it serves")
 }

@@ -10,6 +10,9 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // One of two variants becomes slower, as by a driver, a clock or another model under the same name, at a
@@ -27,7 +30,7 @@ func TestAVariantThatBecomesSlower(t *testing.T) {
 					keep := DefaultVariantPolicy()
 					keep.Min = 1
 					policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 13})
-					policy.Variants = map[Key]VariantPolicy{{"ns", "a"}: keep, {"ns", "b"}: keep}
+					policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a"}: keep, {Namespace: "ns", Name: "b"}: keep}
 					f := newFluid(machines(8), policy, &flow{id: "m", variants: []*vessel{slow, other}, arrivals: func(t time.Duration) float64 {
 						if t < calm {
 							return load * (0.5 + 0.5*float64(int(t.Minutes()/7)%3))
@@ -44,7 +47,7 @@ func TestAVariantThatBecomesSlower(t *testing.T) {
 					assert.Greater(t, other.replicas, before, "%v", f.writes)
 					f.run(at + time.Hour)
 					assert.Equal(t, 1, slow.replicas, "%v", f.writes)
-					each := f.memory.Variants[Key{"ns", "b"}].Sizing.Rate
+					each := f.memory.Variants[Key{Namespace: "ns", Name: "b"}].Sizing.Rate
 					assert.GreaterOrEqual(t, float64(each)*float64(other.replicas), load, "%v", f.writes)
 				})
 			}
@@ -78,9 +81,9 @@ func TestWhenALatencyModelIsDoubted(t *testing.T) {
 				seen = append(seen, serving.Observation{Time: epoch, Point: serving.Point{Shape: conv, Batch: c.batch, ITL: itl}})
 			}
 			l := Learning{Given: c.given, Pace: 1}
-			require.False(t, l.doubted(c.given, seen, slo), "nothing was learned yet that could be wrong")
+			require.False(t, rate.Doubted(&l, c.given, seen, slo), "nothing was learned yet that could be wrong")
 			l.FittedTo = serving.Learned{Seen: make([]serving.Observation, 1)}
-			require.Equal(t, c.doubt, l.doubted(c.given, seen, slo))
+			require.Equal(t, c.doubt, rate.Doubted(&l, c.given, seen, slo))
 		})
 	}
 }
@@ -113,11 +116,11 @@ func TestARateThatHalvesIsConfirmed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(policy, Memory{}, &Variant{Name: "v"})
-			m.in.Met = Exactly(Sample{0.5, epoch, true})
+			m.In.Met = Exactly(Sample{Value: 0.5, Time: epoch, Present: true})
 			found := asked
 			found.Rate = c.rate
-			require.Equal(t, c.held, r.doubt(m, v, &c.old, &found))
-			assert.Equal(t, c.held, c.old.Doubted != time.Time{} && r.snapshot.Time.Sub(c.old.Doubted) < policy.Window)
+			require.Equal(t, c.held, within(r, v).Doubt(&within(r, m).Model.Model, &c.old, &found))
+			assert.Equal(t, c.held, c.old.Doubted != time.Time{} && r.Snapshot.Time.Sub(c.old.Doubted) < policy.Window)
 		})
 	}
 }
@@ -126,8 +129,8 @@ func TestARateThatHalvesIsConfirmed(t *testing.T) {
 // for each metrics window in which none starts.
 func TestARateThatALatencyModelAloneLowersFallsInSteps(t *testing.T) {
 	policy := DefaultPolicy()
-	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{TTFT: 1000, ITL: 20}}}
-	s := func(v float64) Sample { return Sample{v, epoch, true} }
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {SLO: capacity.SLO{TTFT: 1000, ITL: 20}}}
+	s := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
 	pods := func(itl ...float64) (list []Replica) {
 		for i, one := range itl {
 			list = append(list, Replica{Name: fmt.Sprint("v-", i), ITL: s(one), TTFT: s(0.5)})
@@ -138,7 +141,7 @@ func TestARateThatALatencyModelAloneLowersFallsInSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate    capacity.Rate
 		doubted time.Time
-		change  func(m *model, v *variant)
+		change  func(m *limit.Model, v *limit.Variant)
 		// held says that it is not believed, want is what counts then, and since is since when it is
 		// doubted.
 		held  bool
@@ -151,36 +154,36 @@ func TestARateThatALatencyModelAloneLowersFallsInSteps(t *testing.T) {
 		"for a window":                {rate: 3.2, doubted: at(time.Minute), held: true, want: 3.4, since: at(0)},
 		"a tenth, for a window":       {rate: 0.4, doubted: at(time.Minute), held: true, want: 3.4, since: at(0)},
 		"within a step of it, though": {rate: 3.45, doubted: at(time.Minute)},
-		"while one starts": {rate: 0.4, doubted: at(time.Minute), held: true, want: 4, change: func(_ *model, v *variant) {
-			v.fleet.supply = v.fleet.count[stateServing] + 1
+		"while one starts": {rate: 0.4, doubted: at(time.Minute), held: true, want: 4, change: func(_ *limit.Model, v *limit.Variant) {
+			v.Fleet.Supply = v.Fleet.Count[fleet.StateServing] + 1
 		}},
-		"the share that met it says so, too": {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *model, _ *variant) { m.in.Met = Exactly(s(0.5)) }},
-		"it said so long ago": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(m *model, _ *variant) {
-			m.in.Met = Exactly(Sample{0.5, at(time.Hour), true})
+		"the share that met it says so, too": {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *limit.Model, _ *limit.Variant) { m.In.Met = Exactly(s(0.5)) }},
+		"it said so long ago": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(m *limit.Model, _ *limit.Variant) {
+			m.In.Met = Exactly(Sample{Value: 0.5, Time: at(time.Hour), Present: true})
 		}},
-		"the share that met it does not": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(m *model, _ *variant) { m.in.Met = Exactly(s(1)) }},
-		"one is saturated":               {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *model, _ *variant) { m.load.saturated = 1 }},
-		"requests wait":                  {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *model, _ *variant) { m.demand.backlog = 100 }},
-		"most miss it in the mean":       {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(_ *model, v *variant) { v.in.Replicas = pods(0.03, 0.03, 0.01) }},
-		"their first token does": {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(_ *model, v *variant) {
-			v.in.Replicas = pods(0.01)
-			v.in.Replicas[0].TTFT = s(3)
+		"the share that met it does not": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(m *limit.Model, _ *limit.Variant) { m.In.Met = Exactly(s(1)) }},
+		"one is saturated":               {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *limit.Model, _ *limit.Variant) { m.Load.Saturated = 1 }},
+		"requests wait":                  {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(m *limit.Model, _ *limit.Variant) { m.Demand.Backlog = 100 }},
+		"most miss it in the mean":       {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(_ *limit.Model, v *limit.Variant) { v.In.Replicas = pods(0.03, 0.03, 0.01) }},
+		"their first token does": {rate: 1, doubted: at(time.Minute), since: at(time.Minute), change: func(_ *limit.Model, v *limit.Variant) {
+			v.In.Replicas = pods(0.01)
+			v.In.Replicas[0].TTFT = s(3)
 		}},
-		"half of them do": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(_ *model, v *variant) { v.in.Replicas = pods(0.03, 0.01) }},
-		"those do that differ": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(_ *model, v *variant) {
-			v.in.Replicas, v.odd.of = pods(0.03, 0.03, 0.01), []*Odd{{}, {}, nil}
+		"half of them do": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(_ *limit.Model, v *limit.Variant) { v.In.Replicas = pods(0.03, 0.01) }},
+		"those do that differ": {rate: 1, doubted: at(time.Minute), held: true, want: 3.4, since: at(0), change: func(_ *limit.Model, v *limit.Variant) {
+			v.In.Replicas, v.Odd.Of = pods(0.03, 0.03, 0.01), []*Odd{{}, {}, nil}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 1, Ready: 1})
-			m.promise = policy.Promises[m.key]
+			m.Promise = policy.Promises[m.Key]
 			if c.change != nil {
 				c.change(m, v)
 			}
-			found := Sizing{Profile: onH100.Paced(2), Shape: conv, SLO: m.promise.SLO, Share: 0.99, PeakShare: 0.9, Rate: c.rate}
+			found := Sizing{Profile: onH100.Paced(2), Shape: conv, SLO: m.Promise.SLO, Share: 0.99, PeakShare: 0.9, Rate: c.rate}
 			old := found
 			old.Profile, old.Rate, old.PeakRate, old.Doubted = onH100, 4, 6, c.doubted
-			require.Equal(t, c.held, r.doubt(m, v, &old, &found))
+			require.Equal(t, c.held, within(r, v).Doubt(&within(r, m).Model.Model, &old, &found))
 			assert.Equal(t, c.since, old.Doubted)
 			if c.held {
 				assert.InEpsilon(t, float64(c.want), float64(old.Rate), 1e-9)

@@ -13,6 +13,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/demand"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // spelled is all that a memory holds.
@@ -28,26 +34,53 @@ func spelled(m Memory) string {
 }
 
 // variantOf and modelOf are working states of which nothing is remembered.
-func variantOf(v variant) *variant {
-	v.old, v.next = &VariantMemory{}, &VariantMemory{}
-	return &v
+func variantOf(with func(*limit.Variant)) *limit.Variant {
+	v := &limit.Variant{}
+	if with != nil {
+		with(v)
+	}
+	v.Old, v.Next = &VariantMemory{}, &VariantMemory{}
+	return v
 }
 
-func modelOf(m model) *model {
-	m.old, m.next = &ModelMemory{}, &ModelMemory{}
-	return &m
+func modelOf(with func(*limit.Model)) *limit.Model {
+	m := &limit.Model{}
+	if with != nil {
+		with(m)
+	}
+	m.Old, m.Next = &ModelMemory{}, &ModelMemory{}
+	m.Stack()
+	return m
+}
+
+// within puts a model, or a variant, into a round.
+func within[S *limit.Model | *limit.Variant](r *limit.Round, s S) S {
+	switch s := any(s).(type) {
+	case *limit.Model:
+		s.Round = &r.Round
+		s.Stack()
+		for _, v := range s.Variants {
+			v.Round = &r.Round
+		}
+	case *limit.Variant:
+		s.Round = &r.Round
+	}
+	return s
 }
 
 // bare is a round at epoch with one model of one variant, to try single functions on.
-func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) {
+func bare(policy Policy, memory Memory, in *Variant) (*limit.Round, *limit.Model, *limit.Variant) {
 	r := newRound(&Snapshot{Time: epoch}, &policy, &memory, RoundFull)
-	key := ModelKey{"ns", "m"}
-	v := variantOf(variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
-		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}})
-	v.fleet.count[stateServing] = in.Ready
-	m := modelOf(model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true}})
-	m.lead = r.lead(m.variants)
-	return r, m, v
+	key := ModelKey{Namespace: "ns", ID: "m"}
+	v := variantOf(func(it *limit.Variant) {
+		it.In, it.Key, it.Managed, it.Target, it.Policy, it.Fleet, it.Rate = in, Key{Namespace: "ns", Name: in.Name}, true, in.Current, DefaultVariantPolicy(), fleet.Fleet{Supply: in.Ready + len(in.Starting)}, rate.Rate{Trigger: 2.5, Max: 3}
+	})
+	v.Fleet.Count[fleet.StateServing] = in.Ready
+	m := modelOf(func(it *limit.Model) {
+		it.In, it.Key, it.Saturation, it.Demand, it.Rated, it.Variants = &Model{}, key, DefaultSaturation(), demand.Demand{Seen: true}, true, []*limit.Variant{v}
+	})
+	m.Lead = allocate.LeadOf(r, m.Variants)
+	return r, within(r, m), v
 }
 
 // What waits grows by what arrives beyond what is served, until replicas serve.
@@ -74,8 +107,8 @@ func TestBacklogAtReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: time.Minute}
 			r, m, _ := bare(DefaultPolicy(), Memory{}, in)
-			m.demand.now, m.demand.backlog = capacity.Rate(c.arrival), c.backlog
-			assert.InDelta(t, c.want, r.backlogAtReady(m), 1e-6)
+			m.Demand.Now, m.Demand.Backlog = capacity.Rate(c.arrival), c.backlog
+			assert.InDelta(t, c.want, within(r, m).BacklogAtReady(), 1e-6)
 		})
 	}
 }
@@ -100,9 +133,9 @@ func TestDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.demand.backlog = 100
-			m.next.Seen = c.seen
-			assert.Equal(t, c.want, r.drains(m, &need{required: capacity.Rate(c.required), supply: 5}))
+			m.Demand.Backlog = 100
+			m.Next.Seen = c.seen
+			assert.Equal(t, c.want, within(r, m).Drains(&need.Need{Required: capacity.Rate(c.required), Supply: 5}))
 		})
 	}
 }
@@ -187,7 +220,7 @@ func TestConflictBackoff(t *testing.T) {
 	for range 12 {
 		round(6*time.Minute, replicas)
 	}
-	assert.Empty(t, memory.Variants[Key{"ns", "v"}].Conflict, "forgotten")
+	assert.Empty(t, memory.Variants[Key{Namespace: "ns", Name: "v"}].Conflict, "forgotten")
 	assert.Contains(t, fight().Message, until(5*time.Minute))
 }
 
@@ -216,7 +249,7 @@ func TestFollowersOfTheMetricDoNotFight(t *testing.T) {
 	policy := DefaultPolicy()
 	own := DefaultVariantPolicy()
 	own.Actuation = ActuationMetric
-	policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "v"}: own}
 	memory := Memory{}
 	for i := range 6 {
 		in := Variant{Name: "v", Request: request("H100", 1), Current: 1 + i%3, Ready: 1 + i%3}
@@ -254,7 +287,7 @@ func TestHybridSizing(t *testing.T) {
 			}
 			policy := demoPolicy()
 			policy.Hybrid = c.hybrid
-			policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: c.slo}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Class: "c", Priority: 1, SLO: c.slo}}
 			s := w.snapshot()
 			if !c.told {
 				s.Models[0].Variants[0].Replicas[0].Served, s.Models[0].Variants[0].Replicas[0].Running = Sample{}, Sample{}
@@ -279,7 +312,7 @@ func TestUnfitVariantsAreNotAddedTo(t *testing.T) {
 	w.variants[1] = &worldVariant{name: "b-slow", profile: slow, told: slow, cost: 0.01, request: request("H100", 1)}
 	policy := demoPolicy()
 	policy.Hybrid = true
-	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: capacity.SLO{ITL: 40}}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Class: "c", Priority: 1, SLO: capacity.SLO{ITL: 40}}}
 	plan := first(w.snapshot(), policy)
 	assert.Zero(t, *plan.Models[0].Variants[1].Desired, "however cheap it is")
 	assert.Contains(t, fmt.Sprint(plan.Models[0].Variants[1].Steps), "misses the SLO even when idle")
@@ -291,9 +324,9 @@ func TestSizesAreKept(t *testing.T) {
 	w := newWorld(5)
 	policy := demoPolicy()
 	policy.Hybrid = true
-	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 20}}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {SLO: capacity.SLO{ITL: 20}}}
 	_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
-	key := Key{"ns", "a-h100"}
+	key := Key{Namespace: "ns", Name: "a-h100"}
 	v := memory.Variants[key]
 	kept := &v.Sizing
 	require.Positive(t, kept.Rate)
@@ -301,7 +334,7 @@ func TestSizesAreKept(t *testing.T) {
 	memory.Variants[key] = v
 	plan, _ := Decide(w.snapshot(), policy, memory, RoundFull)
 	assert.InDelta(t, float64(kept.Rate), float64(plan.Models[0].Variants[0].ServesEach), 1e-9)
-	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 25}}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {SLO: capacity.SLO{ITL: 25}}}
 	plan, _ = Decide(w.snapshot(), policy, memory, RoundFull)
 	assert.Greater(t, float64(plan.Models[0].Variants[0].ServesEach), 1.01*float64(kept.Rate))
 }
@@ -339,12 +372,12 @@ func TestSharing(t *testing.T) {
 				if c.weights != nil {
 					promise.Weight = c.weights[i]
 				}
-				policy.Promises[ModelKey{"ns", m.ID}] = promise
+				policy.Promises[ModelKey{Namespace: "ns", ID: m.ID}] = promise
 				own := DefaultVariantPolicy()
 				if c.minima != nil {
 					own.Min = c.minima[i]
 				}
-				policy.Variants[Key{"ns", m.Variants[0].Name}] = own
+				policy.Variants[Key{Namespace: "ns", Name: m.Variants[0].Name}] = own
 			}
 			plan := first(s, policy)
 			var got []int
@@ -362,7 +395,7 @@ func TestSharing(t *testing.T) {
 // When a model may rest, and what keeps it awake.
 func TestRest(t *testing.T) {
 	quiet := func(ago time.Duration) Memory {
-		return Memory{Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Active: epoch.Add(time.Hour - ago)}}}
+		return Memory{Models: map[ModelKey]*ModelMemory{{Namespace: "ns", ID: "m"}: {Active: epoch.Add(time.Hour - ago)}}}
 	}
 	for name, c := range map[string]struct {
 		memory  Memory
@@ -415,7 +448,7 @@ func hides(v *Variant) {
 func atLeastOne(p *Policy, name string) {
 	own := DefaultVariantPolicy()
 	own.Min = 1
-	p.Variants = map[Key]VariantPolicy{{"ns", name}: own}
+	p.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: name}: own}
 }
 
 // Requests at the gateway of a model that sleeps get one replica of its cheapest
@@ -456,10 +489,10 @@ func TestMinimaHaveTheirRoomFirst(t *testing.T) {
 	s.Cluster = machines(1)
 	policy := DefaultPolicy()
 	policy.Limited = true
-	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Priority: 1}, {"ns", "z"}: {Priority: 99}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Priority: 1}, {Namespace: "ns", ID: "z"}: {Priority: 99}}
 	own := DefaultVariantPolicy()
 	own.Min = 3
-	policy.Variants = map[Key]VariantPolicy{{"ns", "z"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "z"}: own}
 	plan := first(s, policy)
 	assert.Equal(t, 3, *plan.Models[1].Variants[0].Desired)
 	assert.Equal(t, 1+5, *plan.Models[0].Variants[0].Desired, "the rest of eight")
@@ -486,24 +519,27 @@ func TestTheNextBestAnswerIsTold(t *testing.T) {
 func TestWhatCostsNothingIsTheCheapest(t *testing.T) {
 	for _, least := range []capacity.Cost{1e-5, 1, 1e5} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-		m.variants = append(m.variants, variantOf(variant{in: &Variant{Name: "w", Cost: least}}), variantOf(variant{in: &Variant{Name: "x", Cost: 2 * least}}))
-		m.prices()
-		assert.Positive(t, v.price)
-		assert.Less(t, v.price, least/100)
-		assert.Equal(t, least, m.variants[1].price)
+		m.Variants = append(m.Variants, variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "w", Cost: least} }), variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "x", Cost: 2 * least} }))
+		m.Stack()
+		m.Prices()
+		assert.Positive(t, v.Price)
+		assert.Less(t, v.Price, least/100)
+		assert.Equal(t, least, m.Variants[1].Price)
 	}
 }
 
 // A switch waits for the windows of those that may go, and not of those that stay.
 func TestASwitchIsHeldByWhatMayGo(t *testing.T) {
-	of := func(name string, window time.Duration, least int) *variant {
-		return variantOf(variant{in: &Variant{Name: name}, target: 2, policy: VariantPolicy{Min: least, Down: Behavior{Window: window}}})
+	of := func(name string, window time.Duration, least int) *limit.Variant {
+		return variantOf(func(it *limit.Variant) {
+			it.In, it.Target, it.Policy = &Variant{Name: name}, 2, VariantPolicy{Min: least, Down: Behavior{Window: window}}
+		})
 	}
-	m := modelOf(model{rated: true})
+	m := modelOf(func(it *limit.Model) { it.Rated = true })
 	cheap := of("cheap", 9*time.Minute, 0)
-	all := []*variant{cheap, of("stays", 8*time.Minute, 2), of("one may go", 5*time.Minute, 1), of("both may", time.Minute, 0)}
-	assert.Equal(t, 5*time.Minute, m.beside(all, cheap))
-	assert.Zero(t, m.beside(all[:2], cheap))
+	all := []*limit.Variant{cheap, of("stays", 8*time.Minute, 2), of("one may go", 5*time.Minute, 1), of("both may", time.Minute, 0)}
+	assert.Equal(t, 5*time.Minute, allocate.BesideFor(m, all, cheap))
+	assert.Zero(t, allocate.BesideFor(m, all[:2], cheap))
 }
 
 // Only pods that the scheduler refused lose the room that is kept for them; those that wait
@@ -525,10 +561,10 @@ func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
 			in := Variant{Name: "v", Request: request("H100", 1), Current: len(c.starting), Starting: c.starting}
 			s := Snapshot{Time: epoch, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}
 			policy := DefaultPolicy()
-			memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "v"}: {Refused: epoch.Add(-time.Hour)}}}
+			memory := Memory{Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: "v"}: {Refused: epoch.Add(-time.Hour)}}}
 			r := newRound(&s, &policy, &memory, RoundFull)
-			r.reserve()
-			assert.Equal(t, c.free, r.slots(r.models[0].variants[0].in.Request))
+			r.Reserve()
+			assert.Equal(t, c.free, r.Slots(r.Models[0].Variants[0].In.Request))
 		})
 	}
 }
@@ -541,24 +577,24 @@ func TestAPodWithoutRoomIsNotRefused(t *testing.T) {
 		s := Snapshot{Time: epoch, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}
 		policy := DefaultPolicy()
 		r := newRound(&s, &policy, &Memory{}, RoundFull)
-		r.reserve()
-		assert.Equal(t, refused, !r.models[0].variants[0].next.Refused.IsZero(), "%d start", starting)
+		r.Reserve()
+		assert.Equal(t, refused, !r.Models[0].Variants[0].Next.Refused.IsZero(), "%d start", starting)
 	}
 }
 
 // Thresholds may leave no room for a load at all; then any load is beyond it.
 func TestShareOfTheRoom(t *testing.T) {
-	assert.InDelta(t, 0.5, share(1, 2), 1e-9)
-	assert.Zero(t, share(0, 0))
-	assert.True(t, math.IsInf(share(1, 0), 1))
-	assert.True(t, math.IsInf(share(0, -1), 1))
+	assert.InDelta(t, 0.5, fleet.Share(1, 2), 1e-9)
+	assert.Zero(t, fleet.Share(0, 0))
+	assert.True(t, math.IsInf(fleet.Share(1, 0), 1))
+	assert.True(t, math.IsInf(fleet.Share(0, -1), 1))
 }
 
 // What was learned on other hardware is forgotten; more CPU or memory is no other hardware.
 func TestOtherHardwareIsLearnedAnew(t *testing.T) {
 	shape := capacity.Shape{Accelerator: "H100", Devices: 2, Pods: 1, MilliCPU: 4000, MemoryBytes: 1 << 30}
 	was := VariantMemory{Curve: serving.Curve{Weight: 1}, Holds: 5, Latency: Learning{Pace: 2}, Sizing: Sizing{Rate: 3}, Lowered: 7}
-	first := was.on(shape)
+	first := was.On(shape)
 	assert.Equal(t, 5.0, first.Holds, "nobody knows on what it was learned")
 	for name, c := range map[string]struct {
 		change func(*capacity.Shape)
@@ -574,7 +610,7 @@ func TestOtherHardwareIsLearnedAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := shape
 			c.change(&now)
-			next := first.on(now)
+			next := first.On(now)
 			if c.forgot {
 				assert.Equal(t, VariantMemory{Lowered: 7, Hardware: next.Hardware}, *next)
 				now.MilliCPU, now.MemoryBytes = 0, 0

@@ -13,7 +13,7 @@ func keepsTheRules(t *testing.T, s *Snapshot, policy *Policy, plan *Plan, about 
 	t.Helper()
 	for i := range plan.Models {
 		before, after, reach := 0, 0, 0
-		idle := policy.IdleOf(ModelKey{s.Models[i].Namespace, s.Models[i].ID})
+		idle := policy.IdleOf(ModelKey{Namespace: s.Models[i].Namespace, ID: s.Models[i].ID})
 		for j := range plan.Models[i].Variants {
 			v, in := &plan.Models[i].Variants[j], &s.Models[i].Variants[j]
 			before, after, reach = before+v.Current, after+v.Current, reach+1

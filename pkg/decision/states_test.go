@@ -14,6 +14,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 )
 
 // What is decided in random states, and in the rounds that follow when it is carried out.
@@ -144,18 +145,18 @@ func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
 	policy.Idle.Enabled = one(3)
 	for i := range s.Models {
 		m := &s.Models[i]
-		key := ModelKey{m.Namespace, m.ID}
+		key := ModelKey{Namespace: m.Namespace, ID: m.ID}
 		if one(3) {
 			policy.Promises[key] = Promise{Class: "c", Priority: 1 + random.IntN(3), SLO: policy.Promises[key].SLO, Weight: 1 + 3*random.Float64()}
 		}
 		if one(3) {
-			m.Met = Exactly(Sample{0.5 + random.Float64()/2, s.Time.Add(-3 * time.Second), true})
+			m.Met = Exactly(Sample{Value: 0.5 + random.Float64()/2, Time: s.Time.Add(-3 * time.Second), Present: true})
 			if one(4) {
 				m.Met.Value = []float64{0, 0.99, 1, 1.01}[random.IntN(4)]
 			}
 		}
 		if one(6) {
-			m.Queue, m.Arrival = Sample{float64(random.IntN(3)), s.Time.Add(-3 * time.Second), true}, Sample{}
+			m.Queue, m.Arrival = Sample{Value: float64(random.IntN(3)), Time: s.Time.Add(-3 * time.Second), Present: true}, Sample{}
 			for j := range m.Variants {
 				v := &m.Variants[j]
 				v.Current, v.Ready, v.Replicas, v.Starting = 0, 0, nil, nil
@@ -172,7 +173,7 @@ func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
 
 func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) {
 	one := func(n int) bool { return random.IntN(n) == 0 }
-	own := policy.Variants[Key{"ns", v.Name}]
+	own := policy.Variants[Key{Namespace: "ns", Name: v.Name}]
 	switch random.IntN(10) {
 	case 0:
 		own.Up.Select = SelectDisabled
@@ -190,7 +191,7 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 		own.Actuation = []Actuation{ActuationOff, ActuationMetric}[random.IntN(2)]
 	}
 	own.OnUnknown = []OnUnknown{"", "", OnUnknownAllow, OnUnknownHold}[random.IntN(4)]
-	policy.Variants[Key{"ns", v.Name}] = own
+	policy.Variants[Key{Namespace: "ns", Name: v.Name}] = own
 	if one(4) {
 		v.Cost = 0
 	}
@@ -257,9 +258,9 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 		case 6:
 			p.KVTokens = Sample{}
 		case 7:
-			p.Recent, p.RecentSpan = Sample{p.Served.Value * 1.2, p.Served.Time, true}, scrapeEvery
+			p.Recent, p.RecentSpan = Sample{Value: p.Served.Value * 1.2, Time: p.Served.Time, Present: true}, scrapeEvery
 		case 8:
-			p.KVUse.Value, p.Waiting.Value = []float64{0, leastKVUse, 0.7, 0.8}[random.IntN(4)], []float64{0, 2, 5}[random.IntN(3)]
+			p.KVUse.Value, p.Waiting.Value = []float64{0, rate.LeastKVUse, 0.7, 0.8}[random.IntN(4)], []float64{0, 2, 5}[random.IntN(3)]
 		case 9:
 			p.Running.Value = []float64{0, 0.8, 1}[random.IntN(3)] * float64(v.BatchLimit)
 		case 10:

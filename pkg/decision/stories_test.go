@@ -13,6 +13,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
 )
 
 // plain serves 2.5 requests/s at 11.2 of 16 in service, which is the load that the
@@ -113,16 +114,16 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 		f.step()
 	}
 	// Nobody knows to the second when a replica begins to serve.
-	need := func(met float64) int {
+	needed := func(met float64) int {
 		return int(math.Ceil((rate + met/f.policy.Drain.Seconds()) / allowed(plain)))
 	}
-	least := need(met - 2*rate)
+	least := needed(met - 2*rate)
 	if every == scrapeEvery {
 		// Within that time there is one count, and the step fell into it.
 		least--
 	}
 	assert.GreaterOrEqual(t, asked, least, "%.0f requests wait when the replicas begin to serve", met)
-	assert.LessOrEqual(t, asked, atMost(need(met)))
+	assert.LessOrEqual(t, asked, atMost(needed(met)))
 
 	ups, gone := len(f.writes), time.Duration(0)
 	for f.elapsed() < at+75*time.Minute {
@@ -130,14 +131,14 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 		if gone == 0 && m.queue < 1 {
 			gone = f.elapsed()
 		}
-		require.LessOrEqual(t, web.replicas, atMost(need(met)))
+		require.LessOrEqual(t, web.replicas, atMost(needed(met)))
 	}
 	require.Greater(t, len(f.writes), ups)
 	require.LessOrEqual(t, len(f.writes), ups+2, "what was bought to be sure goes first, then the rest: %v", f.writes)
 	down := f.writes[len(f.writes)-1]
 	assert.Greater(t, down.at, gone)
 	assert.Less(t, down.at, gone+8*time.Minute)
-	assert.Equal(t, int(math.Ceil(lowerHeadroom*rate/allowed(plain))), down.to)
+	assert.Equal(t, int(math.Ceil(need.LowerHeadroom*rate/allowed(plain))), down.to)
 	assert.Greater(t, f.elapsed()-down.at, time.Hour, "and no write for an hour")
 	if told {
 		s.is(t, "surge")
@@ -159,14 +160,14 @@ func TestSurgeWithoutAGateway(t *testing.T) {
 	f := newFluid(machines(8), DefaultPolicy(), m)
 	f.run(at + 31*time.Second)
 	asked := m.variants[0].replicas
-	need := int(math.Ceil((rate + (rate-float64(most(plain)))*115/f.policy.Drain.Seconds()) / allowed(plain)))
-	assert.GreaterOrEqual(t, asked, need-1)
-	assert.LessOrEqual(t, asked, atMost(need))
+	needed := int(math.Ceil((rate + (rate-float64(most(plain)))*115/f.policy.Drain.Seconds()) / allowed(plain)))
+	assert.GreaterOrEqual(t, asked, needed-1)
+	assert.LessOrEqual(t, asked, atMost(needed))
 	for f.elapsed() < at+2*time.Hour {
 		f.step()
-		require.LessOrEqual(t, m.variants[0].replicas, atMost(need), "%v", f.writes)
+		require.LessOrEqual(t, m.variants[0].replicas, atMost(needed), "%v", f.writes)
 	}
-	assert.Equal(t, int(math.Ceil(lowerHeadroom*rate/allowed(plain))), m.variants[0].replicas)
+	assert.Equal(t, int(math.Ceil(need.LowerHeadroom*rate/allowed(plain))), m.variants[0].replicas)
 }
 
 // What a replica serves is not stated here but seen, at loads up to the triggers: the
@@ -347,7 +348,7 @@ func TestShortage(t *testing.T) {
 	batch, chat := model("batch"), model("chat")
 	policy := DefaultPolicy()
 	policy.Limited = true
-	policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Class: "premium", Priority: 1}, {"ns", "batch"}: {Class: "free", Priority: 10}}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Class: "premium", Priority: 1}, {Namespace: "ns", ID: "batch"}: {Class: "free", Priority: 10}}
 	f := newFluid(machines(1), policy, batch, chat)
 	f.run(at - time.Minute)
 	s := tell(f)
@@ -491,7 +492,7 @@ func TestNoiseMovesNothing(t *testing.T) {
 					arrivals := func(time.Duration) float64 {
 						return max(0, rate+burst*math.Sqrt(rate)*random.NormFloat64())
 					}
-					begin := 1 + int(lowerHeadroom*rate/allowed(plain))
+					begin := 1 + int(need.LowerHeadroom*rate/allowed(plain))
 					m := &flow{id: "m", arrivals: arrivals, direct: direct, variants: []*vessel{vesselOf("web", begin)}}
 					f := newFluid(machines(8), DefaultPolicy(), m)
 					f.run(3 * time.Hour)

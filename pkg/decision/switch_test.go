@@ -17,7 +17,7 @@ func takeover(policy Policy, startup, window time.Duration) (f *fluid, cheap, de
 	cheap.cost, cheap.startup, cheap.seen, dear.request = 3, startup, startup, request("L40S", 1)
 	own := DefaultVariantPolicy()
 	own.Down.Window = window
-	policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own, {"ns", "dear"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "cheap"}: own, {Namespace: "ns", Name: "dear"}: own}
 	cluster := &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(4, "L40S", 8)...)}
 	m := &flow{id: "m", arrivals: constant(8), variants: []*vessel{cheap, dear}}
 	return newFluid(cluster, policy, m), cheap, dear
@@ -161,14 +161,14 @@ func TestASwitchPaysForTheWindowOfTheOldOnes(t *testing.T) {
 			policy := policyFor(true, "a-8xh100", "b-l40s")
 			policy.Hybrid = c.hybrid
 			for name, window := range map[string]time.Duration{"a-8xh100": c.fresh, "b-l40s": c.old} {
-				own := policy.Variants[Key{"ns", name}]
+				own := policy.Variants[Key{Namespace: "ns", Name: name}]
 				own.Down.Window = window
-				policy.Variants[Key{"ns", name}] = own
+				policy.Variants[Key{Namespace: "ns", Name: name}] = own
 			}
 			s := w.snapshot()
 			s.Models[0].Variants[1].Startup = c.startup
 			// It was so for long.
-			memory := Memory{Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Cheaper: w.now.Add(-24 * time.Hour)}}}
+			memory := Memory{Models: map[ModelKey]*ModelMemory{{Namespace: "ns", ID: "m"}: {Cheaper: w.now.Add(-24 * time.Hour)}}}
 			plan, _ := Decide(s, policy, memory, RoundFull)
 			assert.Equal(t, c.comes, *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
 		})

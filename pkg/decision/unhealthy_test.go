@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
 )
 
 // bothModes are clusters that do not grow, and ones that do.
@@ -77,10 +79,10 @@ func TestACrashOfOnePodDelaysNoSurge(t *testing.T) {
 			f.reaches(t, web, 24, at+40*time.Second)
 			for f.elapsed() < at+30*time.Minute {
 				f.step()
-				require.Empty(t, f.memory.Variants[Key{"ns", web.name}].Backoff, "%v", f.writes)
+				require.Empty(t, f.memory.Variants[Key{Namespace: "ns", Name: web.name}].Backoff, "%v", f.writes)
 			}
 			assert.False(t, slices.Contains(web.pods, bad), "%v", f.writes)
-			assert.Equal(t, int(math.Ceil(lowerHeadroom*40/allowed(plain))), web.replicas, "%v", f.writes)
+			assert.Equal(t, int(math.Ceil(need.LowerHeadroom*40/allowed(plain))), web.replicas, "%v", f.writes)
 			assert.Less(t, m.queue, 1.0)
 		})
 	}
@@ -99,7 +101,7 @@ func TestAMomentWithoutReadinessDelaysNoSurge(t *testing.T) {
 			pod.failing = true
 			f.lose(pod)
 			f.round(RoundEvent)
-			assert.Empty(t, f.memory.Variants[Key{"ns", web.name}].Backoff)
+			assert.Empty(t, f.memory.Variants[Key{Namespace: "ns", Name: web.name}].Backoff)
 			pod.failing, pod.ready = false, true
 		}
 		met[blinks] = f.reaches(t, web, 24, at+time.Minute)
@@ -146,9 +148,9 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
-			v.fleet = r.fleetOf(v, v.in.Startup)
-			f := &v.fleet
-			assert.Equal(t, c.want, found{f.supply, f.unplaced(), v.hopeless(), f.unplaceable, f.unhealthy, f.paused > 0})
+			v.Fleet = within(r, v).FleetOf(v.In.Startup)
+			f := &v.Fleet
+			assert.Equal(t, c.want, found{f.Supply, f.Unplaced(), v.Hopeless(), f.Unplaceable, f.Unhealthy, f.Paused > 0})
 		})
 	}
 }
@@ -168,7 +170,7 @@ func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
 	}
 	for name, memory := range map[string]Memory{
 		"at first":         {},
-		"while left alone": {Variants: map[Key]*VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}}},
+		"while left alone": {Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: "a-h100"}: {Backoff: Backoff{Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
@@ -196,7 +198,7 @@ func TestALoneVariantThatIsLeftAloneIsWoken(t *testing.T) {
 			s.Models[0].Queue.Value = 3
 			policy := policyFor(limited, "a-h100")
 			policy.Idle.Enabled = true
-			memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(mostPause), Pause: mostPause}}}}
+			memory := Memory{Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: "a-h100"}: {Backoff: Backoff{Until: w.now.Add(fleet.MostPause), Pause: fleet.MostPause}}}}
 			plan, _ := Decide(s, policy, memory, RoundEvent)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)
@@ -290,10 +292,10 @@ func TestOneThatStartsIsNotGivenBackForOneThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 2, Starting: c.starting, Startup: time.Minute})
-			v.fleet = r.fleetOf(v, v.in.Startup)
-			assert.Equal(t, []int{c.pending, c.leaving, c.supply}, []int{v.fleet.count[statePending], v.fleet.count[stateLeaving], v.fleet.supply})
-			r.limits(m, 0, nil)
-			assert.Equal(t, 4, v.target, "while one starts none is given back")
+			v.Fleet = within(r, v).FleetOf(v.In.Startup)
+			assert.Equal(t, []int{c.pending, c.leaving, c.supply}, []int{v.Fleet.Count[fleet.StatePending], v.Fleet.Count[fleet.StateLeaving], v.Fleet.Supply})
+			r.Limits(within(r, m), 0, nil)
+			assert.Equal(t, 4, v.Target, "while one starts none is given back")
 		})
 	}
 }

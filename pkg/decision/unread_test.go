@@ -8,12 +8,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // freshnessOf is what the stage of freshness says of a variant.
-func freshnessOf(t *testing.T, v *variant) string {
+func freshnessOf(t *testing.T, v *limit.Variant) string {
 	t.Helper()
-	for _, step := range v.plan.Steps {
+	for _, step := range v.Plan.Steps {
 		if step.Stage == StageFreshness {
 			return step.Detail
 		}
@@ -28,15 +31,16 @@ func judged(t *testing.T, variants ...*Variant) []string {
 	r, m, _ := bare(DefaultPolicy(), Memory{}, variants[0])
 	for _, other := range variants[1:] {
 		_, _, v := bare(DefaultPolicy(), Memory{}, other)
-		m.variants = append(m.variants, v)
+		m.Variants = append(m.Variants, v)
+		m.Stack()
 	}
-	for _, v := range m.variants {
-		v.load = r.loadOf(m, v)
+	for _, v := range m.Variants {
+		v.Load = within(r, v).LoadOf(&within(r, m).Model.Model.Model.Model)
 	}
-	m.load = m.loadOfAll()
-	r.freshness(m)
+	m.Load = m.LoadOfAll()
+	within(r, m).Freshness()
 	var all []string
-	for _, v := range m.variants {
+	for _, v := range m.Variants {
 		all = append(all, freshnessOf(t, v))
 	}
 	return all
@@ -70,7 +74,7 @@ func TestWhatIsNotKnownIsNamed(t *testing.T) {
 		"one is old":         {[]Replica{good, replica("a", known, old)}, "; waiting requests old: a"},
 		"each in its way":    {[]Replica{good, replica("a", old, old), replica("b", Sample{}, Sample{})}, "; metrics old: a; no metrics: b; let"},
 		"who has just begun": {[]Replica{good, begun}, "; not scraped yet: begun"},
-		"many":               {many, fmt.Sprintf("; no metrics: p-0, p-1, p-2 and %d more", 6-mostNamed)},
+		"many":               {many, fmt.Sprintf("; no metrics: p-0, p-1, p-2 and %d more", 6-signal.MostNamed)},
 	} {
 		said := judged(t, observed("v", c.replicas...), observed("w", replica("other", known, known)))
 		if strings.HasPrefix(c.want, ";") {
@@ -98,10 +102,10 @@ func TestTheIntervalTheLagAndTheWindowAreTold(t *testing.T) {
 // Why a rate is not known is told, too.
 func TestAnUnknownRateNamesItsPods(t *testing.T) {
 	r, m, v := bare(DefaultPolicy(), Memory{}, observed("v", Replica{Name: "p", Since: epoch.Add(-time.Hour)}))
-	assert.Equal(t, ": no fresh rate of completed requests over 1m0s: p", r.unrated(m))
+	assert.Equal(t, ": no fresh rate of completed requests over 1m0s: p", within(r, m).Unrated())
 	known := Sample{Value: 1, Time: epoch, Present: true}
-	v.in.Replicas[0].Served, v.in.Replicas[0].InFlightGrowth = known, known
-	assert.Empty(t, r.unrated(m))
-	m.in.Arrival = Sample{Value: 1, Time: epoch.Add(-90 * time.Second), Present: true}
-	assert.Equal(t, ": the gateway's count is old", r.unrated(m))
+	v.In.Replicas[0].Served, v.In.Replicas[0].InFlightGrowth = known, known
+	assert.Empty(t, within(r, m).Unrated())
+	m.In.Arrival = Sample{Value: 1, Time: epoch.Add(-90 * time.Second), Present: true}
+	assert.Equal(t, ": the gateway's count is old", within(r, m).Unrated())
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 )
 
 func TestVictims(t *testing.T) {
@@ -27,16 +29,16 @@ func TestVictims(t *testing.T) {
 	big := Model{Namespace: "ns", ID: "n", Variants: []Variant{{Name: "big", Request: request("H100", 4), Cost: 1}}}
 	s.Models = append(s.Models, big)
 	policy := policyFor(false, "a-h100", "big")
-	down := policy.Variants[Key{"ns", "a-h100"}]
+	down := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 	down.Down.Window = 0
 	down.Max = 3
-	policy.Variants[Key{"ns", "a-h100"}] = down
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = down
 
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
 	assert.Empty(t, plan.Models[0].Variants[0].Victims, "the choice is not ours")
 	v.Picks = true
 	down.Min = 3
-	policy.Variants[Key{"ns", "a-h100"}] = down
+	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = down
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)
 	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
 	assert.ElementsMatch(t, []string{"a-h100-1", "a-h100-3"}, plan.Models[0].Variants[0].Victims, "the two that empty a node")
@@ -67,14 +69,14 @@ func TestWhoGivesItsRoomGoesHoweverBusy(t *testing.T) {
 		return names
 	}
 	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3, Replicas: []Replica{
-		{Name: "busiest", Waiting: Sample{9, epoch, true}, KVUse: Sample{0.9, epoch, true}},
-		{Name: "busy", Waiting: Sample{6, epoch, true}, KVUse: Sample{0.9, epoch, true}},
-		{Name: "idle", Waiting: Sample{0, epoch, true}, KVUse: Sample{0.1, epoch, true}},
+		{Name: "busiest", Waiting: Sample{Value: 9, Time: epoch, Present: true}, KVUse: Sample{Value: 0.9, Time: epoch, Present: true}},
+		{Name: "busy", Waiting: Sample{Value: 6, Time: epoch, Present: true}, KVUse: Sample{Value: 0.9, Time: epoch, Present: true}},
+		{Name: "idle", Waiting: Sample{Value: 0, Time: epoch, Present: true}, KVUse: Sample{Value: 0.1, Time: epoch, Present: true}},
 	}})
-	v.load.of = []class{saturated, saturated, unsaturated}
-	assert.Equal(t, []string{"idle"}, names(r.removable(v, 1, nil, nil)))
-	assert.Equal(t, []string{"idle", "busy"}, names(r.removable(v, 2, nil, nil)))
-	gives := r.removable(v, 1, []string{"busiest"}, nil)
+	v.Load.Of = []fleet.Class{fleet.Saturated, fleet.Saturated, fleet.Unsaturated}
+	assert.Equal(t, []string{"idle"}, names(allocate.Removable(r, within(r, v), 1, nil, nil)))
+	assert.Equal(t, []string{"idle", "busy"}, names(allocate.Removable(r, within(r, v), 2, nil, nil)))
+	gives := allocate.Removable(r, within(r, v), 1, []string{"busiest"}, nil)
 	assert.Equal(t, []string{"busiest", "idle"}, names(gives))
 	assert.True(t, gives[0].Chosen)
 	assert.False(t, gives[1].Chosen)

@@ -190,6 +190,6 @@ func demoPolicy() Policy {
 	p.Horizon = 0
 	down := DefaultVariantPolicy()
 	down.Down.Window = 30 * time.Second
-	p.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: down, {"ns", "b-l40s"}: down}
+	p.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "a-h100"}: down, {Namespace: "ns", Name: "b-l40s"}: down}
 	return p
 }

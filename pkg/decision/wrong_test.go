@@ -15,6 +15,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -58,7 +63,7 @@ func TestTheReplicaThatIsKeptKeepsThePromise(t *testing.T) {
 	m := &flow{id: "m", arrivals: step(30*time.Minute, 0, 1), variants: []*vessel{fast, slow}}
 	policy := hybrid(DefaultPolicy(), tight)
 	f := newFluid(machines(4), policy, m)
-	f.memory.Models = map[ModelKey]*ModelMemory{{"ns", "m"}: {Tokens: forecast.TokenMean{Time: epoch, Shape: conv, Weight: 1e6}}}
+	f.memory.Models = map[ModelKey]*ModelMemory{{Namespace: "ns", ID: "m"}: {Tokens: forecast.TokenMean{Time: epoch, Shape: conv, Weight: 1e6}}}
 	f.run(time.Minute)
 	assert.Equal(t, 1, fast.replicas)
 	assert.Zero(t, slow.replicas)
@@ -76,9 +81,9 @@ func TestAPromiseAtTheEdgeIsNotKept(t *testing.T) {
 		for itl := capacity.Milliseconds(6.4); itl < 12; itl += 0.02 {
 			plan := first(w.snapshot(), hybrid(demoPolicy(), capacity.SLO{ITL: itl}))
 			m := plan.Models[0]
-			require.LessOrEqual(t, float64(*m.Variants[0].Desired), math.Ceil(1/leastPromised)*float64(without+1), "ITL %v ms at %v requests/s: %s", itl, arrival, lineOf(&m.Variants[0]))
+			require.LessOrEqual(t, float64(*m.Variants[0].Desired), math.Ceil(1/rate.LeastPromised)*float64(without+1), "ITL %v ms at %v requests/s: %s", itl, arrival, lineOf(&m.Variants[0]))
 			if m.Sized {
-				require.GreaterOrEqual(t, float64(m.Variants[0].ServesEach), leastPromised*float64(onH100.Steady(0.7*128, conv).Rate))
+				require.GreaterOrEqual(t, float64(m.Variants[0].ServesEach), rate.LeastPromised*float64(onH100.Steady(0.7*128, conv).Rate))
 			}
 		}
 	}
@@ -102,13 +107,13 @@ func TestAnEstimateAtTheEdgeComesToRest(t *testing.T) {
 			plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
 			w.apply(plan)
 			w.now = w.now.Add(time.Minute)
-			sizing := memory.Variants[Key{"ns", "a-h100"}].Sizing
+			sizing := memory.Variants[Key{Namespace: "ns", Name: "a-h100"}].Sizing
 			if sizing.Keeps != kept {
 				kept, least, most = sizing.Keeps, math.MaxInt, 0
 				changes++
 			}
 			least, most = min(least, w.variants[0].replicas), max(most, w.variants[0].replicas)
-			below = below || kept && float64(sizing.Rate) < leastPromised*w.eachServes(0)
+			below = below || kept && float64(sizing.Rate) < rate.LeastPromised*w.eachServes(0)
 		}
 		assert.LessOrEqual(t, changes, 1, "ITL %v ms", itl)
 		assert.LessOrEqual(t, float64(most), 2*float64(least), "ITL %v ms", itl)
@@ -143,7 +148,7 @@ func TestWhatOneVariantMayNotAddOthersDo(t *testing.T) {
 				}
 				own := DefaultVariantPolicy()
 				own.Up = up
-				policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own}
+				policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "cheap"}: own}
 				m := &flow{id: "m", arrivals: step(at, 3, 10), variants: []*vessel{cheap, dear}}
 				f := newFluid(machines(4), policy, m)
 				f.run(at + 45*time.Second)
@@ -164,7 +169,7 @@ func TestABlockedSwitchKeepsNothing(t *testing.T) {
 			policy := DefaultPolicy()
 			own := DefaultVariantPolicy()
 			own.Up = up
-			policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "cheap"}: own}
 			m := &flow{id: "m", arrivals: constant(1), variants: []*vessel{cheap, dear}}
 			f := newFluid(machines(4), policy, m)
 			f.run(15 * time.Minute)
@@ -211,13 +216,13 @@ func TestALessImportantModelGivesWay(t *testing.T) {
 			chat := &flow{id: "chat", arrivals: step(20*time.Minute, 0, 7), variants: []*vessel{vesselOf("chat", 0)}}
 			policy := DefaultPolicy()
 			policy.Limited, policy.Idle.Enabled = true, true
-			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 			own := DefaultVariantPolicy()
 			own.Min = c.least
 			if c.down != "" {
 				own.Down.Select = c.down
 			}
-			policy.Variants = map[Key]VariantPolicy{{"ns", "batch"}: own}
+			policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "batch"}: own}
 			f := newFluid(machines(1), policy, batch, chat)
 			gives, waits := "", ""
 			f.told = func(_ *Snapshot, plan *Plan) {
@@ -285,7 +290,7 @@ func TestALowerMaximumIsReplacedAtOnce(t *testing.T) {
 			require.Greater(t, before, 6, "%v", f.writes)
 			own := DefaultVariantPolicy()
 			own.Max = 2
-			f.policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own}
+			f.policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "cheap"}: own}
 			for cheap.replicas == before {
 				f.step()
 			}
@@ -393,7 +398,7 @@ func TestMisfitsThatNothingNeedsGo(t *testing.T) {
 	policy := hybrid(DefaultPolicy(), tight)
 	own := DefaultVariantPolicy()
 	own.Max = 2
-	policy.Variants = map[Key]VariantPolicy{{"ns", "fast"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "fast"}: own}
 	f := newFluid(machines(4), policy, m)
 	f.run(2 * time.Hour)
 	assert.Equal(t, 2, fast.replicas)
@@ -406,11 +411,11 @@ func TestMisfitsThatNothingNeedsGo(t *testing.T) {
 func TestMisfitsStayWhileOthersAreBought(t *testing.T) {
 	for late, want := range map[capacity.Rate]int{0: 4, 2: 1} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-		v.rate, v.price = rate{trigger: 2.5, max: 3, bound: true}, 1
-		m.demand.certain, m.demand.isCertain = 1, true
-		r.relieve(m, late)
+		v.Rate, v.Price = rate.Rate{Trigger: 2.5, Max: 3, Bound: true}, 1
+		m.Demand.Certain, m.Demand.IsCertain = 1, true
+		allocate.RelieveMisfits(r, within(r, m), late)
 		// 2.5 is the first multiple of 2.5 above 2*0.85/0.70.
-		assert.Equal(t, want, v.target, "%v req/s are served late", late)
+		assert.Equal(t, want, v.Target, "%v req/s are served late", late)
 	}
 }
 
@@ -418,11 +423,11 @@ func TestMisfitsStayWhileOthersAreBought(t *testing.T) {
 func TestMisfitsThatWereMissedStay(t *testing.T) {
 	for few, want := range map[int]int{0: 1, 1: 2, 3: 4} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-		v.rate, v.price = rate{trigger: 2.5, max: 3, bound: true}, 1
-		m.demand.now, m.demand.certain, m.demand.isCertain = 1, 1, true
-		m.next.TooFew, v.next.TooFew = TooFew{At: epoch, Load: 1}, few
-		r.relieve(m, 2)
-		assert.Equal(t, want, v.target, "%d were too few", few)
+		v.Rate, v.Price = rate.Rate{Trigger: 2.5, Max: 3, Bound: true}, 1
+		m.Demand.Now, m.Demand.Certain, m.Demand.IsCertain = 1, 1, true
+		m.Next.TooFew, v.Next.TooFew = TooFew{At: epoch, Load: 1}, few
+		allocate.RelieveMisfits(r, within(r, m), 2)
+		assert.Equal(t, want, v.Target, "%d were too few", few)
 	}
 }
 
@@ -435,7 +440,7 @@ func TestTheClusterGrowsForMisfits(t *testing.T) {
 		policy := hybrid(DefaultPolicy(), tight)
 		own := DefaultVariantPolicy()
 		own.Max = 1
-		policy.Variants, policy.Limited = map[Key]VariantPolicy{{"ns", "fast"}: own}, limited
+		policy.Variants, policy.Limited = map[Key]VariantPolicy{{Namespace: "ns", Name: "fast"}: own}, limited
 		f := newFluid(&placement.Cluster{Nodes: nodes(1, "H100", 3)}, policy, m)
 		f.run(5 * time.Minute)
 		if limited {
@@ -466,7 +471,7 @@ func TestAToleranceLooksBeyondMaxReplicas(t *testing.T) {
 		m := &flow{id: "m", arrivals: constant(arrivals), variants: []*vessel{web}}
 		policy, own := DefaultPolicy(), DefaultVariantPolicy()
 		own.Max, own.Up.Tolerance = 4, 0.42
-		policy.Variants = map[Key]VariantPolicy{{"ns", "web"}: own}
+		policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "web"}: own}
 		f := newFluid(machines(2), policy, m)
 		f.run(10 * time.Minute)
 		assert.Equal(t, want, web.replicas, "%v requests/s", arrivals)
@@ -476,19 +481,19 @@ func TestAToleranceLooksBeyondMaxReplicas(t *testing.T) {
 // Replicas go while one of them serves what waits in it alone, however long that takes.
 func TestOthersGoWhileOneServesItsOwnQueue(t *testing.T) {
 	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4, Replicas: []Replica{{
-		Name: "p", Waiting: Sample{9000, epoch, true}, Running: Sample{18, epoch, true}, Served: Sample{3, epoch, true},
+		Name: "p", Waiting: Sample{Value: 9000, Time: epoch, Present: true}, Running: Sample{Value: 18, Time: epoch, Present: true}, Served: Sample{Value: 3, Time: epoch, Present: true},
 	}}})
-	v.load.of = []class{saturated}
-	served := 3 * r.policy.Window.Seconds()
+	v.Load.Of = []fleet.Class{fleet.Saturated}
+	served := 3 * r.Policy.Window.Seconds()
 	for name, c := range map[string]struct {
 		before float64
 		waits  bool
 	}{
 		"it served what went": {9000 + served, false},
-		"others served, too":  {9000 + served + 2.6*r.policy.Drain.Seconds(), true},
+		"others served, too":  {9000 + served + 2.6*r.Policy.Drain.Seconds(), true},
 	} {
-		m.next.Seen = []Observation{{Time: epoch.Add(-r.policy.Window), Backlog: c.before, Ready: 4}}
-		assert.Equal(t, c.waits, r.unsettled(m, &need{own: 2.5, supply: 4}) != "", name)
+		m.Next.Seen = []Observation{{Time: epoch.Add(-r.Policy.Window), Backlog: c.before, Ready: 4}}
+		assert.Equal(t, c.waits, within(r, m).Unsettled(&need.Need{Own: 2.5, Supply: 4}) != "", name)
 	}
 }
 
@@ -501,12 +506,15 @@ func TestASwitchThatAToleranceHoldsSavesNothing(t *testing.T) {
 		pays      bool
 	}{{0, 31, true}, {0.2, 31, true}, {0.25, 31, false}, {0.25, 27, true}} {
 		_, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Current: 4, Ready: 4})
-		dear.price, dear.load.unsaturated, dear.policy.Down.Tolerance = 10, 4, c.tolerance
-		cheap := variantOf(variant{in: &Variant{Name: "cheap"}, managed: true, price: 1, policy: DefaultVariantPolicy(), rate: dear.rate})
-		m.variants = append(m.variants, cheap)
-		m.load, m.need.least = load{unsaturated: 4}, 8
+		dear.Price, dear.Load.Unsaturated, dear.Policy.Down.Tolerance = 10, 4, c.tolerance
+		cheap := variantOf(func(it *limit.Variant) {
+			it.In, it.Managed, it.Policy, it.Price, it.Rate = &Variant{Name: "cheap"}, true, DefaultVariantPolicy(), 1, dear.Rate
+		})
+		m.Variants = append(m.Variants, cheap)
+		m.Stack()
+		m.Load, m.Need.Least = fleet.Load{Unsaturated: 4}, 8
 		best := allocation.Vector{Replicas: []int{3, 1}, Cost: c.cost}
-		assert.Equal(t, c.pays, m.pays(m.variants, map[*variant]int{dear: 3, cheap: 1}, &best), "%+v", c)
+		assert.Equal(t, c.pays, allocate.PaysOff(m, m.Variants, map[*limit.Variant]int{dear: 3, cheap: 1}, &best), "%+v", c)
 	}
 }
 
@@ -518,7 +526,7 @@ func TestAModelSleepsBesideAReplicaWithoutANode(t *testing.T) {
 	m := &flow{id: "m", arrivals: constant(0), variants: []*vessel{least, other}}
 	policy, own := DefaultPolicy(), DefaultVariantPolicy()
 	own.Min = 1
-	policy.Variants = map[Key]VariantPolicy{{"ns", "least"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "least"}: own}
 	policy.Idle = Idle{Enabled: true, Retention: 4 * time.Minute}
 	f := newFluid(machines(1), policy, m)
 	f.run(2 * time.Hour)
@@ -533,8 +541,8 @@ func TestRoomThatWasGivenIsTaken(t *testing.T) {
 	chat := &flow{id: "chat", arrivals: step(20*time.Minute, 4, 6.5), variants: []*vessel{vesselOf("chat", 2)}}
 	policy, own := DefaultPolicy(), DefaultVariantPolicy()
 	own.Up.Window = 105 * time.Second
-	policy.Limited, policy.Variants = true, map[Key]VariantPolicy{{"ns", "chat"}: own}
-	policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+	policy.Limited, policy.Variants = true, map[Key]VariantPolicy{{Namespace: "ns", Name: "chat"}: own}
+	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "chat"}: {Priority: 1}, {Namespace: "ns", ID: "batch"}: {Priority: 50}}
 	f := newFluid(machines(1), policy, batch, chat)
 	f.run(2 * time.Hour)
 	assert.Equal(t, 3, chat.variants[0].replicas, "%v", f.writes)
@@ -559,15 +567,15 @@ func TestACountWithoutAReplicaThatWentIsALowerBound(t *testing.T) {
 		"one more served within the span":       {[]Observation{seen(3, 14*time.Second), seen(2, 10*time.Second)}, true},
 	} {
 		r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-		m.old.Seen = c.seen
-		assert.Equal(t, c.shrank, r.shrank(m, epoch, 15*time.Second), name)
+		m.Old.Seen = c.seen
+		assert.Equal(t, c.shrank, within(r, m).Shrank(epoch, 15*time.Second), name)
 	}
 	fast, slow := vesselOf("fast", 1), vesselOf("slow", 2)
 	fast.profile, slow.profile = onH100, plain
 	m := &flow{id: "m", arrivals: constant(3), direct: true, variants: []*vessel{fast, slow}}
 	policy, own := hybrid(DefaultPolicy(), tight), DefaultVariantPolicy()
 	own.Min = 2
-	policy.Variants = map[Key]VariantPolicy{{"ns", "slow"}: own}
+	policy.Variants = map[Key]VariantPolicy{{Namespace: "ns", Name: "slow"}: own}
 	f := newFluid(machines(2), policy, m)
 	f.told = func(s *Snapshot, plan *Plan) {
 		if d := plan.Models[0].Demand; f.elapsed() > 5*time.Minute && d != nil {
@@ -589,10 +597,10 @@ func TestAProfileStandsUntilItIsWrong(t *testing.T) {
 		{0, 1.4, 1}, {0, 1.6, 1.6}, {1, 1.4, 1}, {1, 0.7, 1}, {1, 0.6, 0.6}, {1.6, 1.4, 1.4}, {1.6, 1, 1},
 	} {
 		l := Learning{Learned: seen(c.longer), Given: onH100, Pace: c.before}
-		l.repace(onH100)
+		rate.Repace(&l, onH100)
 		assert.InEpsilon(t, c.pace, l.Pace, 1e-9, "%+v", c)
 		l.Pace = 3
-		l.repace(plain)
+		rate.Repace(&l, plain)
 		assert.Equal(t, plain, l.Given)
 		assert.NotEqual(t, 3.0, l.Pace, "that of another profile")
 	}
@@ -626,11 +634,12 @@ func TestAWrongProfileIsPaced(t *testing.T) {
 // A profile that was borrowed is paced by the borrower's own servers.
 func TestALoanIsPaced(t *testing.T) {
 	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Profile: onH100, Request: request("H100", 1)})
-	w := variantOf(variant{in: &Variant{Name: "w", Request: request("H100", 1)}})
-	m.variants = append(m.variants, w)
+	w := variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "w", Request: request("H100", 1)} })
+	m.Variants = append(m.Variants, w)
+	m.Stack()
 	at := onH100.Steady(10, conv)
-	w.next.Latency.FittedTo = serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: 2 * at.ITL}})
-	found := r.profiles(m)
+	w.Next.Latency.FittedTo = serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: 2 * at.ITL}})
+	found := within(r, m).Profiles()
 	assert.InEpsilon(t, float64(2*found[0].Base), float64(found[1].Base), 1e-9)
 	assert.InEpsilon(t, float64(2*found[0].PerPrefillToken), float64(found[1].PerPrefillToken), 1e-9)
 }
@@ -643,11 +652,11 @@ func TestAWindowBeginsWhenRoomIsLacked(t *testing.T) {
 		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Request: request("H100", 1)})
 		cluster := &placement.Cluster{Nodes: nodes(1, "H100", 1)}
 		cluster.Nodes[0].Free.Devices = 0
-		r.snapshot.Cluster, r.trial = cluster, placement.NewTrial(cluster)
-		v.policy.Up.Window, m.need.want = window, wantMore
-		found := answer{lacks: map[*model]lack{m: {short: 1}}, ideal: map[*variant]int{}}
-		r.remember([]*model{m}, found)
-		assert.Equal(t, epoch, v.next.Lacked)
-		assert.Equal(t, want, found.ideal[v])
+		r.Snapshot.Cluster, r.Trial = cluster, placement.NewTrial(cluster)
+		v.Policy.Up.Window, m.Need.Want = window, need.WantMore
+		found := allocate.Answer{Lacks: map[*limit.Model]allocate.Lack{m: {Short: 1}}, Ideal: map[*limit.Variant]int{}}
+		allocate.RememberLacks(r, []*limit.Model{m}, found)
+		assert.Equal(t, epoch, v.Next.Lacked)
+		assert.Equal(t, want, found.Ideal[v])
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
 )
 
 func TestTheOnlyReplicaWaitsInVain(t *testing.T) {
@@ -47,9 +48,9 @@ func TestHoldHoldsMinimaAndTheLastReplicaToo(t *testing.T) {
 			v := &s.Models[0].Variants[0]
 			v.Current, v.Ready, v.Replicas = 0, 0, nil
 			policy := policyFor(limited, "a-h100")
-			own := policy.Variants[Key{"ns", "a-h100"}]
+			own := policy.Variants[Key{Namespace: "ns", Name: "a-h100"}]
 			own.Min, own.OnUnknown = 5, OnUnknownHold
-			policy.Variants[Key{"ns", "a-h100"}] = own
+			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
 			got := plan.Models[0].Variants[0]
 			assert.Equal(t, 0, *got.Desired)
@@ -79,7 +80,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 	}{
 		"all is known": {func(*Snapshot, *Model, *Memory) {}, asleep, ""},
 		"an old queue with requests": {func(s *Snapshot, m *Model, _ *Memory) {
-			m.Queue = Sample{3, ago(s, 4*time.Minute), true}
+			m.Queue = Sample{Value: 3, Time: ago(s, 4*time.Minute), Present: true}
 		}, awake, "the gateway's metrics are stale"},
 		"old words of the gateway": {func(s *Snapshot, m *Model, _ *Memory) {
 			m.Queue.Time, m.Arrival.Time = ago(s, 10*time.Minute), ago(s, 10*time.Minute)
@@ -122,28 +123,28 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 		}, awake, "the gateway has no queue metric: flow control is off"},
 		"a gateway that shows a queue only while requests wait": {func(s *Snapshot, m *Model, old *Memory) {
 			m.Queue = Sample{}
-			old.gateway(Gateway{Queued: ago(s, time.Hour)})
+			setGateway(old, Gateway{Queued: ago(s, time.Hour)})
 		}, asleep, ""},
 		"its gateway is gone": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
-			old.gateway(Gateway{Queued: ago(s, time.Minute)})
+			setGateway(old, Gateway{Queued: ago(s, time.Minute)})
 		}, awake, "the gateway no longer has a queue metric for it"},
 		"its gateway began anew, which knows no model before its first request": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
-			old.gateway(Gateway{Queued: ago(s, 21*time.Minute), Unseen: ago(s, 11*time.Minute)})
+			setGateway(old, Gateway{Queued: ago(s, 21*time.Minute), Unseen: ago(s, 11*time.Minute)})
 		}, asleep, ""},
 		"its gateway began anew just the retention ago": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
-			old.gateway(Gateway{Queued: ago(s, 10*time.Minute), Unseen: ago(s, 11*time.Minute)})
+			setGateway(old, Gateway{Queued: ago(s, 10*time.Minute), Unseen: ago(s, 11*time.Minute)})
 		}, asleep, ""},
 		"its gateway is back for less than the retention": {func(s *Snapshot, _ *Model, old *Memory) {
-			old.gateway(Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)})
+			setGateway(old, Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)})
 		}, awake, ""},
 		"its gateway is back for the retention": {func(s *Snapshot, _ *Model, old *Memory) {
-			old.gateway(Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 10*time.Minute)})
+			setGateway(old, Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 10*time.Minute)})
 		}, asleep, ""},
 		"one replica of five shows nothing": {func(_ *Snapshot, m *Model, _ *Memory) {
 			v := &m.Variants[0]
@@ -157,7 +158,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			s := w.snapshot()
 			m := &s.Models[0]
 			m.Variants[0].Replicas[0].Running.Value, m.Variants[0].Replicas[0].Served.Value = 0, 0
-			memory := Memory{Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Active: ago(&s, 11*time.Minute)}}}
+			memory := Memory{Models: map[ModelKey]*ModelMemory{{Namespace: "ns", ID: "m"}: {Active: ago(&s, 11*time.Minute)}}}
 			policy := DefaultPolicy()
 			policy.Idle.Enabled = true
 			c.change(&s, m, &memory)
@@ -170,9 +171,9 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 	}
 }
 
-// gateway remembers what was seen of the gateway of the model m.
-func (m *Memory) gateway(g Gateway) {
-	key := ModelKey{"ns", "m"}
+// setGateway remembers what was seen of the gateway of the model m.
+func setGateway(m *Memory, g Gateway) {
+	key := ModelKey{Namespace: "ns", ID: "m"}
 	of := m.Models[key]
 	of.Gateway = g
 	m.Models[key] = of
@@ -215,8 +216,8 @@ func TestWhatIsAgeingIsNoGapOfTheGateway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.in.Queue, m.in.Arrival = c.queue, c.arrival
-			assert.Equal(t, c.gap, !r.gateway(m).Unseen.IsZero())
+			m.In.Queue, m.In.Arrival = c.queue, c.arrival
+			assert.Equal(t, c.gap, !settle.GatewayOf(r, within(r, m)).Unseen.IsZero())
 		})
 	}
 }

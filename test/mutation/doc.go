@@ -1,5 +1,6 @@
 // Command mutation changes the code of a package in one place at a time and asks the
-// package's own tests whether they notice. The changes are those of Gremlins: another
+// package's own tests whether they notice, or where it has none those of the nearest folder
+// above it. The changes are those of Gremlins: another
 // operator, a boundary moved by one, a condition turned round.
 //
 //	make mutate PKG=pkg/capacity/placement

@@ -20,8 +20,15 @@ for argument; do
 	before=$argument
 done
 
+# Where other tests than the package's own are asked, these are run in their folder.
+tests=${MUTATION_TESTS:-.}
+
 if [ -n "$profile" ]; then
-	"$go" "$@" -count=1 || exit
+	if [ "$tests" = . ]; then
+		"$go" "$@" -count=1 || exit
+	else
+		"$go" test -count=1 -coverprofile "$profile" -coverpkg "./$MUTATION_PKG" "$tests" || exit
+	fi
 	files=$(awk -F: 'NR > 1 { print $1 }' "$profile" | sort -u) || exit
 	for file in $files; do
 		echo "$file:1.1,1000000.1 1 1" >>"$profile"
@@ -38,7 +45,8 @@ sum=$(cat ./*.go | cksum | cut -d' ' -f1)
 # changed package, but may name another one.
 binary=$(mktemp "$GOTMPDIR/tests.XXXXXX") || exit 3
 trap 'rm -f "$binary"' EXIT
-"$go" test -c -vet=off -ldflags=-w -o "$binary" . || exit 2
+"$go" test -c -vet=off -ldflags=-w -o "$binary" "$tests" || exit 2
 # A loop that no longer ends must not take the memory of the machine.
 ulimit -v 4000000
+cd "$tests" || exit 3
 "$binary" -test.failfast -test.timeout "$timeout" || exit 1

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -61,8 +62,12 @@ func unleash(ctx context.Context, o *options, out io.Writer) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
+	tests, err := testsOf(o.folder)
+	if err != nil {
+		return nil, err
+	}
 	// Compiled before the time of the tests is measured.
-	if text, err := command(ctx, tree, compiler, "test", "-c", "-cover", "-o", os.DevNull, "./"+o.folder).CombinedOutput(); err != nil {
+	if text, err := command(ctx, tree, compiler, "test", "-c", "-cover", "-o", os.DevNull, "./"+tests).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile the tests: %w\n%s", err, text)
 	}
 
@@ -71,6 +76,9 @@ func unleash(ctx context.Context, o *options, out io.Writer) ([]mutant, error) {
 	gremlins := command(ctx, tree, o.gremlins, arguments...)
 	gremlins.Env = append(os.Environ(), "PATH="+scratch+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"MUTATION_GO="+compiler, "MUTATION_SAMPLE="+strconv.Itoa(o.sample), "TMPDIR="+scratch)
+	if tests != o.folder {
+		gremlins.Env = append(gremlins.Env, "MUTATION_TESTS="+filepath.Join(tree, filepath.FromSlash(tests)), "MUTATION_PKG="+o.folder)
+	}
 	gremlins.Stdout, gremlins.Stderr = out, out
 	if err := gremlins.Run(); err != nil {
 		return nil, fmt.Errorf("run gremlins: %w", err)
@@ -109,6 +117,21 @@ func copyTree(ctx context.Context, to string) error {
 		}
 	}
 	return nil
+}
+
+// testsOf is the folder whose tests are asked about a package: its own, or the nearest above it that
+// has some. The stages of a decision are tried by the tests of the whole.
+func testsOf(folder string) (string, error) {
+	for at := folder; at != "."; at = path.Dir(at) {
+		found, err := filepath.Glob(filepath.Join(filepath.FromSlash(at), "*_test.go"))
+		if err != nil {
+			return "", fmt.Errorf("look for tests of %s: %w", folder, err)
+		}
+		if len(found) > 0 {
+			return at, nil
+		}
+	}
+	return "", fmt.Errorf("neither %s nor a folder above it has tests", folder)
 }
 
 // exclusions names the files below the folder that are not to be changed: those of other

@@ -1,0 +1,125 @@
+package limit
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
+)
+
+// Decided is the history since the variant was last held or changed by somebody else, or
+// rounds were missing: what was wanted before that no longer counts, so that nothing is removed
+// for a window.
+func (v *Variant) Decided() []contract.Stretch {
+	past := v.Old.History
+	if v.Anew {
+		return nil
+	}
+	for i := len(past) - 1; i >= 0; i-- {
+		if !past[i].Decided {
+			return past[i+1:]
+		}
+	}
+	return past
+}
+
+// From is the number below which the variant is lowered: that of its target, or in mode
+// Metric what was shown last. Whoever follows it may not be there yet, and takes a lower
+// number for a wish to remove replicas.
+func (v *Variant) From() int {
+	if last, known := v.Old.Before(); known && v.Policy.Actuation == contract.ActuationMetric {
+		return v.Bounded(last.Desired)
+	}
+	return v.In.Current
+}
+
+// MayReach is the most replicas that the variant's scaleUp policies allow now, and why no
+// more, where it has them. Who has no policies is bounded by the growth limit, from the
+// replicas that serve: those that start have not shown yet that the estimate which asked for
+// them was right. While some find no node, policies allow no more than that, either: more that
+// wait serve nobody.
+func (r *Round) MayReach(v *Variant) (most int, why string) {
+	up, limit, serves := &v.Policy.Up, r.Policy.Growth, min(v.In.Ready, v.In.Current)
+	limited := MostReplicas
+	if limit != (contract.Growth{}) {
+		limited = max(v.In.Current, serves+max(limit.Pods, serves*limit.Percent/100))
+	}
+	if up.Select == contract.SelectDisabled {
+		return v.In.Current, "scaleUp.selectPolicy is Disabled"
+	}
+	if len(up.Policies) > 0 {
+		most = max(r.RateLimit(v, *up, 1), v.In.Current)
+		if v.Fleet.Unplaced() == 0 || most <= limited {
+			if v.Target >= most {
+				why = fmt.Sprintf("scaleUp.policies allow %d now", most)
+			}
+			return most, why
+		}
+	}
+	if v.Target >= limited {
+		why = fmt.Sprintf("the growth limit allows %d while %d serve", limited, serves)
+	}
+	return limited, why
+}
+
+// HeldUp is how many of the wanted replicas the window and the tolerance of scaleUp allow
+// now, where without a bound so many would be wanted.
+func (r *Round) HeldUp(v *Variant, wanted, unbounded int) int {
+	up := v.Policy.Up
+	most := wanted
+	for _, s := range v.Decided() {
+		if r.Snapshot.Time.Sub(s.Until) < up.Window {
+			most = min(most, max(s.Wanted, v.In.Current))
+		}
+	}
+	if v.Tolerates(up, most+unbounded-wanted) {
+		most = min(most, v.In.Current)
+	}
+	return most
+}
+
+// Tolerates reports whether a change to so many replicas is within the tolerance.
+func (v *Variant) Tolerates(b contract.Behavior, wanted int) bool {
+	return wanted != v.In.Current && b.Tolerance > 0 &&
+		math.Abs(float64(wanted)/float64(v.In.Current)-1) <= b.Tolerance+signal.Precision
+}
+
+// RateLimit is the furthest that the policies of one direction (+1 up, -1 down)
+// allow; 0 without any. The selection Max takes the policy that allows the larger change.
+func (r *Round) RateLimit(v *Variant, b contract.Behavior, sign int) int {
+	best, found := 0, false
+	for _, p := range b.Policies {
+		start := r.ReplicasBefore(v, p.Period)
+		step := p.Pods
+		if p.Percent > 0 {
+			// A share of nothing would never let a variant begin.
+			step = max(1, int(math.Ceil(float64(start)*float64(p.Percent)/100)))
+		}
+		further := sign*(start+sign*step) > sign*best
+		if !found || further == (b.Select != contract.SelectMin) {
+			best = start + sign*step
+		}
+		found = true
+	}
+	return max(best, 0)
+}
+
+// ReplicasBefore is what the target asked for when the period began, or in mode Metric what
+// was shown: whoever follows that need not have. What a round wrote was so from that round on,
+// although only the next one saw it.
+func (r *Round) ReplicasBefore(v *Variant, period time.Duration) int {
+	start := v.From()
+	for i := len(v.Old.History) - 1; i >= 0 && !v.Anew; i-- {
+		s := &v.Old.History[i]
+		switch {
+		case v.Policy.Actuation == contract.ActuationMetric && r.Snapshot.Time.Sub(s.From) >= period:
+			return s.Desired
+		case r.Snapshot.Time.Sub(s.Until) >= period:
+			return start
+		}
+		start = s.Replicas
+	}
+	return start
+}

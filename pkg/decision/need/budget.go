@@ -1,0 +1,61 @@
+package need
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
+)
+
+// SizedFor is the arrival rate that replicas are sized for: that which, served within the
+// promise, leaves just the promised misses. The promise is a budget of misses: the rare
+// peak may spend what the load of now, which is less, does not. Where both are the same it
+// is the peak.
+func (m *Model) SizedFor(peak capacity.Rate) capacity.Rate {
+	now := m.Demand.Now
+	best := m.CheapestSized()
+	if best == nil {
+		return peak
+	}
+	found := best.Next.Sizing
+	growth := rate.Growth(&found)
+	part, low, high := float64(now/peak), 1.0, float64(found.PeakRate/found.Rate)
+	for high-low > signal.Precision*high {
+		each := (low + high) / 2
+		misses := m.Round.Policy.Risk*math.Exp(growth*(part*each-1)) + (1-m.Round.Policy.Risk)*math.Exp(growth*(each-1))
+		if misses < 1 {
+			low = each
+		} else {
+			high = each
+		}
+	}
+	return max(now, peak/capacity.Rate(low))
+}
+
+// TellDemand records what was found, in front of what the rates told of the supply since: how far
+// ahead it looks follows from these.
+func (m *Model) TellDemand() {
+	step := contract.Step{Stage: contract.StageDemand, Reason: contract.ReasonMetricsMissing, Detail: "the arrival rate is unknown"}
+	if d := &m.Demand; d.Seen {
+		as := ""
+		if like := d.Forecast.LikeEarlier(); like > 1-like {
+			as = "; the load moves as on an earlier day"
+		}
+		step.Reason = contract.ReasonMetricsFound
+		step.Detail = fmt.Sprintf("%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.Now), m.Ahead,
+			signal.Plural(int(math.RoundToEven(d.Backlog)), "request waits", "requests wait"), as)
+	}
+	signal.Each(m.Variants, func(v *rate.Variant) {
+		step.Before, step.After = v.Target, v.Target
+		at := slices.IndexFunc(v.Plan.Steps, func(s contract.Step) bool { return s.Stage == contract.StageSupply })
+		if v.Tell(step); at >= 0 {
+			last := len(v.Plan.Steps) - 1
+			copy(v.Plan.Steps[at+1:], v.Plan.Steps[at:last])
+			v.Plan.Steps[at] = step
+		}
+	})
+}
