@@ -60,14 +60,13 @@ func see(r *limit.Round, m *limit.Model) {
 	m.DisbelieveGateway()
 	m.Evidence = m.Freshness()
 	m.Demand = m.DemandOf()
-	m.TellPart()
 	m.Sized, m.Rated = m.Rates()
+	m.TellSupply()
 	m.Lead = allocate.LeadOf(r, allocate.Growing(r, m))
 	m.Ahead = m.Demand.Expected(m.Demand.Risk, m.Lead)
 	m.TellDemand()
 	m.SizeFor = m.SizedFor(m.Ahead)
 	m.Next.Attained = m.Attained()
-	m.TellSupply()
 }
 
 func newRound(snapshot *contract.Snapshot, policy *contract.Policy, memory *contract.Memory, kind contract.Round) *limit.Round {
@@ -149,7 +148,8 @@ func FallbackTo(wanted int, known bool, least int, why string) *contract.Fallbac
 func bindsOf(m *limit.Model, v *limit.Variant) string {
 	for _, s := range slices.Backward(v.Plan.Steps) {
 		obstacle := s.Stage == contract.StageLimits && (s.Reason == contract.ReasonMaxReplicas || s.Reason == contract.ReasonBackingOff)
-		if s.Before != s.After && s.Stage != contract.StageAllocation || s.Reason == contract.ReasonNoSlots || obstacle {
+		bought := s.Stage == contract.StageAllocation && s.Reason != contract.ReasonKeepOne && s.Reason != contract.ReasonWake
+		if s.Before != s.After && !bought || s.Reason == contract.ReasonNoSlots || obstacle {
 			return string(s.Stage) + ": " + s.Detail
 		}
 	}

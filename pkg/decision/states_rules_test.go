@@ -38,7 +38,10 @@ func variantKeepsTheRules(t *testing.T, in *Variant, policy *Policy, kind Round,
 	own, from, to := policy.Variant(v.Key), v.Current, *v.Desired
 	is := func(holds bool, rule string) { require.True(t, holds, "%s %s: %s", about, lineOf(v), rule) }
 	at := from
+	stages := []Stage{StageFreshness, StageSupply, StageDemand, StageRequirement, StageAllocation, StageLimits, StageZero, StageBounds, StageBehavior}
 	for _, step := range v.Steps {
+		is(slices.Contains(stages, step.Stage), "the steps are in the order of the stages")
+		stages = stages[slices.Index(stages, step.Stage):]
 		is(step.Before == at, "each step goes on where the last one ended")
 		is(step.Detail != "" && step.Reason != "", "each step has its reason")
 		at = step.After

@@ -44,7 +44,7 @@ func To(r *limit.Round, ordered []*limit.Model, found Answer) {
 		EnterRoom(r, m, found)
 		signal.Each(m.Variants, r.Minimum)
 		if lacksOne(r, m) {
-			found.Lacks[m] = Lack{Any: !KeepOne(r, m)}
+			found.Lacks[m] = Lack{Any: !KeepOne(r, m, contract.StageAllocation)}
 		}
 	}
 	growAll(r, slices.DeleteFunc(slices.Clone(ordered), func(m *limit.Model) bool { return m.Need.Want != need.WantMore }), found)

@@ -9,30 +9,30 @@ import (
 )
 
 // KeepOne gives the model one replica, and reports whether any variant may have it. Where it is
-// known what one serves, growth adds to it what those that wait need.
-func KeepOne(r *limit.Round, m *limit.Model) bool {
+// known what one serves, growth adds to it what those that wait need. Stage is the one that asks.
+func KeepOne(r *limit.Round, m *limit.Model, stage contract.Stage) bool {
 	none := m.Total() == 0
 	keep := keeperOf(r, m, none)
 	signal.Each(m.Variants, func(v *limit.Variant) {
 		switch {
 		case keep == nil && !none:
-			v.Note(contract.StageZero, contract.ReasonSteady, "no other variant fits")
+			v.Note(stage, contract.ReasonSteady, "no other variant fits")
 		case keep == nil:
 			detail := "no replica fits or is allowed"
 			if why := r.Crowded(v); why != "" {
 				detail += "; " + why
 			}
-			v.Note(contract.StageZero, contract.ReasonNoSlots, "%s", detail)
+			v.Note(stage, contract.ReasonNoSlots, "%s", detail)
 			v.Settle(contract.ReasonNoSlots, detail)
 		case v != keep:
-			v.Note(contract.StageZero, contract.ReasonSteady, "%s keeps the model's replica", keep.In.Name)
+			v.Note(stage, contract.ReasonSteady, "%s keeps the model's replica", keep.In.Name)
 			if v.Price < keep.Price && r.Full(v) {
 				v.Fact(contract.ReasonNoSlots, "%s", r.Crowded(v))
 			}
 		case m.Called():
-			v.Step(contract.StageZero, v.Target+1, contract.ReasonWake, "%s, no replica serves", signal.Plural(int(math.Round(m.Demand.Backlog)), "request waits", "requests wait"))
+			v.Step(stage, v.Target+1, contract.ReasonWake, "%s, no replica serves", signal.Plural(int(math.Round(m.Demand.Backlog)), "request waits", "requests wait"))
 		default:
-			v.Step(contract.StageZero, v.Target+1, contract.ReasonKeepOne, "one replica is kept, on the cheapest variant that fits")
+			v.Step(stage, v.Target+1, contract.ReasonKeepOne, "one replica is kept, on the cheapest variant that fits")
 		}
 	})
 	return keep != nil

@@ -153,8 +153,8 @@ type Stage string
 // The stages in their order.
 const (
 	StageFreshness   Stage = "freshness"
-	StageDemand      Stage = "demand"
 	StageSupply      Stage = "supply"
+	StageDemand      Stage = "demand"
 	StageRequirement Stage = "requirement"
 	StageAllocation  Stage = "allocation"
 	StageLimits      Stage = "limits"

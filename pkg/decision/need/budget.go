@@ -1,9 +1,7 @@
 package need
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
@@ -36,26 +34,19 @@ func (m *Model) SizedFor(peak capacity.Rate) capacity.Rate {
 	return max(now, peak/capacity.Rate(low))
 }
 
-// TellDemand records what was found, in front of what the rates told of the supply since: how far
-// ahead it looks follows from these.
+// TellDemand records what was found. It runs after the rates are made: how far ahead the forecast
+// looks follows from how long the replicas take to start that would be bought.
 func (m *Model) TellDemand() {
-	step := contract.Step{Stage: contract.StageDemand, Reason: contract.ReasonMetricsMissing, Detail: "the arrival rate is unknown"}
-	if d := &m.Demand; d.Seen {
-		as := ""
-		if like := d.Forecast.LikeEarlier(); like > 1-like {
-			as = "; the load moves as on an earlier day"
-		}
-		step.Reason = contract.ReasonMetricsFound
-		step.Detail = fmt.Sprintf("%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.Now), m.Ahead,
-			signal.Plural(int(math.RoundToEven(d.Backlog)), "request waits", "requests wait"), as)
+	m.TellPart()
+	d := &m.Demand
+	if !d.Seen {
+		m.Note(contract.StageDemand, contract.ReasonMetricsMissing, "the arrival rate is unknown")
+		return
 	}
-	signal.Each(m.Variants, func(v *rate.Variant) {
-		step.Before, step.After = v.Target, v.Target
-		at := slices.IndexFunc(v.Plan.Steps, func(s contract.Step) bool { return s.Stage == contract.StageSupply })
-		if v.Tell(step); at >= 0 {
-			last := len(v.Plan.Steps) - 1
-			copy(v.Plan.Steps[at+1:], v.Plan.Steps[at:last])
-			v.Plan.Steps[at] = step
-		}
-	})
+	as := ""
+	if like := d.Forecast.LikeEarlier(); like > 1-like {
+		as = "; the load moves as on an earlier day"
+	}
+	m.Note(contract.StageDemand, contract.ReasonMetricsFound, "%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.Now), m.Ahead,
+		signal.Plural(int(math.RoundToEven(d.Backlog)), "request waits", "requests wait"), as)
 }

@@ -23,7 +23,7 @@ func ToZero(r *limit.Round, m *limit.Model, lacksAny bool) (idle bool) {
 	case rests && (m.Total() == 0 || isRested(r, m)) && !m.Called():
 		sleepsOn(r, m)
 	case !lacksAny:
-		allocate.KeepOne(r, m)
+		allocate.KeepOne(r, m, contract.StageZero)
 	}
 	return false
 }
