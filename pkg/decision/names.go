@@ -3,6 +3,8 @@ package decision
 import "llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 
 // What goes into a decision and what comes out, by the names under which callers know it.
+//
+//nolint:revive // each is documented where it is declared
 type (
 	Attained       = contract.Attained
 	Batch          = contract.Batch

@@ -67,17 +67,18 @@ func ReplaceMix(r *limit.Round, m *limit.Model, ideal map[*limit.Variant]int, ma
 	return mix, may && startMix(r, m, candidates, &change)
 }
 
-// mixChange is a change to another mix of variants: what it costs per hour, what the replicas
+// MixChange is a change to another mix of variants: what it costs per hour, what the replicas
 // that are there do, and why it is made; lacked is set where another model lacks their room.
-type mixChange struct {
+type MixChange struct {
 	Mix     map[*limit.Variant]int
 	is, was capacity.Cost
 	why     string
 	lacked  bool
 }
 
-func ChangeTo(candidates []*limit.Variant, replicas []int) mixChange {
-	c := mixChange{Mix: make(map[*limit.Variant]int, len(candidates)), why: "cheaper mix"}
+// ChangeTo is the change to so many replicas of the candidates.
+func ChangeTo(candidates []*limit.Variant, replicas []int) MixChange {
+	c := MixChange{Mix: make(map[*limit.Variant]int, len(candidates)), why: "cheaper mix"}
 	for i, v := range candidates {
 		c.Mix[v] = replicas[i]
 		c.is, c.was = c.is+v.In.Cost*capacity.Cost(replicas[i]), c.was+v.In.Cost*capacity.Cost(v.Target)
@@ -89,7 +90,7 @@ func ChangeTo(candidates []*limit.Variant, replicas []int) mixChange {
 }
 
 // startMix starts as many of the mix as scaleUp allows now, and reports whether any.
-func startMix(r *limit.Round, m *limit.Model, candidates []*limit.Variant, c *mixChange) (begins bool) {
+func startMix(r *limit.Round, m *limit.Model, candidates []*limit.Variant, c *MixChange) (begins bool) {
 	beside := time.Duration(0)
 	for _, v := range candidates {
 		more := min(c.Mix[v]-v.Target, r.MayAdd(v))

@@ -68,6 +68,7 @@ func owe(r *limit.Round, m *limit.Model, candidates []*limit.Variant, mix map[*l
 	m.Next.Switched = next
 }
 
+// Later is the later of two times.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

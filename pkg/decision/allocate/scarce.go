@@ -16,8 +16,8 @@ import (
 // many of the least important ones others make room: it bounds the time of a round.
 const ScarceModels = 2
 
-// unplaced is a variant of which its model lately lacked one more replica for want of room.
-type unplaced struct {
+// Unplaced is a variant of which its model lately lacked one more replica for want of room.
+type Unplaced struct {
 	M *limit.Model
 	v *limit.Variant
 }
@@ -47,11 +47,11 @@ func FindScarce(r *limit.Round) {
 }
 
 // WantingRoom are the variants that lack room, by accelerator, the more important first.
-func WantingRoom(r *limit.Round) map[capacity.Accelerator][]unplaced {
+func WantingRoom(r *limit.Round) map[capacity.Accelerator][]Unplaced {
 	if !r.Policy.Limited || r.Trial == nil {
 		return nil
 	}
-	all := map[capacity.Accelerator][]unplaced{}
+	all := map[capacity.Accelerator][]Unplaced{}
 	for _, m := range r.Models {
 		for _, v := range m.Variants {
 			// What was found at this very instant tells nothing new.
@@ -59,11 +59,11 @@ func WantingRoom(r *limit.Round) map[capacity.Accelerator][]unplaced {
 				continue
 			}
 			key := v.In.Request.Shape.Accelerator
-			all[key] = append(all[key], unplaced{m, v})
+			all[key] = append(all[key], Unplaced{m, v})
 		}
 	}
 	for key, list := range all {
-		slices.SortStableFunc(list, func(a, b unplaced) int { return cmp.Compare(a.M.Promise.Priority, b.M.Promise.Priority) })
+		slices.SortStableFunc(list, func(a, b Unplaced) int { return cmp.Compare(a.M.Promise.Priority, b.M.Promise.Priority) })
 		all[key] = list[:min(len(list), ScarceModels)]
 	}
 	return all

@@ -40,12 +40,12 @@ func shareRoom(r *limit.Round, models []*limit.Model) []map[*limit.Variant]int {
 	return shares
 }
 
-// rows are the limits that variants share: what each quota leaves, for each kind of
+// Rows are the limits that variants share: what each quota leaves, for each kind of
 // request how many the nodes take, and for each accelerator and each number of devices
 // that somebody asks for how many holes of that size there are. For sizes that divide
 // each other and where devices alone bind, these are exactly the conditions of fitting
 // together; a replica of size s takes floor(s/t) holes of size t.
-type rows struct {
+type Rows struct {
 	round  *limit.Round
 	Limits []float64
 	nodes  map[placement.Identity]int
@@ -67,8 +67,9 @@ type holeRow struct {
 	row int
 }
 
-func NewRows(r *limit.Round, models []*limit.Model) *rows {
-	all := &rows{round: r, nodes: map[placement.Identity]int{}, Quotas: map[int]quotaRow{}}
+// NewRows are the limits that the variants of these models share.
+func NewRows(r *limit.Round, models []*limit.Model) *Rows {
+	all := &Rows{round: r, nodes: map[placement.Identity]int{}, Quotas: map[int]quotaRow{}}
 	for _, m := range models {
 		signal.Each(m.Variants, func(v *limit.Variant) {
 			if v.Unknown() == nil {
@@ -79,7 +80,7 @@ func NewRows(r *limit.Round, models []*limit.Model) *rows {
 	return all
 }
 
-func (w *rows) add(v *limit.Variant) {
+func (w *Rows) add(v *limit.Variant) {
 	for _, a := range v.In.Request.Charges {
 		q := w.round.Trial.Cluster().Quotas[a.Index]
 		// One that counts more than there ever is fits nowhere as it is.
@@ -104,13 +105,13 @@ func (w *rows) add(v *limit.Variant) {
 	}
 }
 
-func (w *rows) row(limit float64) int {
+func (w *Rows) row(limit float64) int {
 	w.Limits = append(w.Limits, limit)
 	return len(w.Limits) - 1
 }
 
 // uses is what one replica of the variant takes of the rows, in their order.
-func (w *rows) uses(v *limit.Variant) []allocation.Use {
+func (w *Rows) uses(v *limit.Variant) []allocation.Use {
 	if v.Unknown() != nil {
 		return nil
 	}

@@ -313,6 +313,7 @@ func (m *Memory) UpTo(now time.Time) *Memory {
 	return &next
 }
 
+// Earlier is the earlier of two times.
 func Earlier(a, b time.Time) time.Time {
 	if a.After(b) {
 		return b

@@ -14,6 +14,7 @@ import (
 // or ageing may say that a replica is saturated, and only what is fresh that it is not.
 type Class uint8
 
+// The classes of a replica.
 const (
 	// Unsaturated: it is below both thresholds. The zero class is unknown: too little of the
 	// load is known, or fresh.

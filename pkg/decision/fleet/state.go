@@ -41,6 +41,7 @@ const (
 // State is what a replica does; it is found once per round.
 type State int
 
+// The states of a replica.
 const (
 	// StateServing: it is ready.
 	StateServing State = iota

@@ -15,6 +15,7 @@ import (
 // Want is the direction that a model's replicas are to go; the zero want is none.
 type Want int
 
+// The directions.
 const (
 	// WantMore: the supply must grow by at least need.missing, and by at least one.
 	WantMore Want = iota + 1

@@ -56,6 +56,7 @@ type spread struct {
 	byNumber map[int]int
 }
 
+// NewClearing is a clearing of so much room, by these givers of each node.
 func NewClearing(room *placement.Cluster, givers [][]Giver, found allocate.Answer, now time.Time) *Clearing {
 	c := &Clearing{Room: room, Givers: givers, Found: found, now: now, spreadOf: map[*limit.Variant]*spread{}, mostOf: map[*limit.Model]int{}}
 	for node, list := range givers {

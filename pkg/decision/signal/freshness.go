@@ -11,6 +11,7 @@ import (
 // Evidence says what the data of a model's serving replicas allow.
 type Evidence int
 
+// What the data allow.
 const (
 	// EvidenceFull: enough is fresh to raise and to lower.
 	EvidenceFull Evidence = iota
@@ -33,6 +34,7 @@ const aheadFactor = 2
 // Age is the class of a sample's age.
 type Age int
 
+// The ages, the freshest first.
 const (
 	AgeFresh Age = iota
 	AgeAgeing
@@ -83,6 +85,7 @@ func (r *Round) Fresh(samples ...contract.Sample) bool {
 // Usable reports whether a sample may enter an estimate that raises a count.
 func (r *Round) Usable(s contract.Sample) bool { return r.Age(s) <= AgeAgeing }
 
+// UsableSigned is the same for what may be negative.
 func (r *Round) UsableSigned(s contract.Sample) bool { return r.AgeSigned(s) <= AgeAgeing }
 
 // Value is that of a usable sample; an unknown one adds nothing.

@@ -27,6 +27,7 @@ func SameShape(a, b capacity.TokenShape) bool {
 	return Near(float64(a.Input), float64(b.Input), SettledWithin) && Near(float64(a.Output), float64(b.Output), SettledWithin)
 }
 
+// Near reports whether a number is so near another one, as a share of that.
 func Near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
 
 // LearnedModel is the latency model as it is believed now: what was learned, else what was given at the
@@ -44,9 +45,8 @@ func LearnedModel(l *contract.Learning, given serving.Profile) serving.Profile {
 // Same reports whether a pace is 1 within a factor.
 func Same(pace, factor float64) bool { return max(pace, 1/pace) <= factor }
 
-const (
-	Again = 2
-)
+// Again is how many times as long it is believed the next time that something was in vain.
+const Again = 2
 
 // NodesDown are the names of the nodes that are not ready.
 func NodesDown(s *contract.Snapshot) map[string]bool {

@@ -53,7 +53,7 @@ func CaughtUp(m *contract.Model, now time.Time, limit contract.Freshness) *contr
 	move := func(late time.Duration, samples ...*contract.Sample) {
 		for _, s := range samples {
 			if s.Present && s.Time.Before(now) {
-				s.Time = earliest(now, s.Time.Add(late))
+				s.Time = contract.Earlier(now, s.Time.Add(late))
 			}
 		}
 	}
@@ -88,11 +88,4 @@ func isLate(m *contract.Model, limit contract.Freshness) bool {
 	return late(m.Pace, limit) > 0 || slices.ContainsFunc(m.Variants, func(v contract.Variant) bool {
 		return slices.ContainsFunc(v.Replicas, func(p contract.Replica) bool { return late(p.Pace, limit) > 0 })
 	})
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

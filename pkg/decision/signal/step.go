@@ -166,6 +166,7 @@ func (m *Model) Asleep() bool {
 	return Count(m.Variants, func(v *Variant) int { return v.In.Current }) == 0
 }
 
+// Plural is a count with its word.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
