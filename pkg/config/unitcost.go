@@ -9,6 +9,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -41,7 +42,7 @@ func (u UnitCosts) Of(device capacity.Device) (capacity.Cost, bool) {
 }
 
 // Replica is the price of one replica with so many devices: spec.variantCost, else the
-// price of its devices, else v1alpha1.DefaultCost, and then it is not given. On an error, which
+// price of its devices, else Unpriced, and then it is not given. On an error, which
 // names the field, the price is the one without it.
 func (u UnitCosts) Replica(spec *v1alpha1.VariantAutoscalingSpec, device capacity.Device, count int) (cost capacity.Cost, given bool, err error) {
 	cost, given, err = spec.Cost()
@@ -51,7 +52,23 @@ func (u UnitCosts) Replica(spec *v1alpha1.VariantAutoscalingSpec, device capacit
 	if unit, ok := u.Of(device); ok && count > 0 {
 		return unit * capacity.Cost(count), true, err
 	}
-	return v1alpha1.DefaultCost, false, err
+	return Unpriced(device, count), false, err
+}
+
+// Unpriced is what a replica counts of which nobody gave a price: the memory of its devices, of which 80 GiB
+// count as much as v1alpha1.DefaultCost; so many times that where the memory is not known, and once without
+// devices. It orders variants, so that one L40S does not count as much as eight H100. It is no
+// sum of money.
+func Unpriced(device capacity.Device, count int) capacity.Cost {
+	const usual = 80
+	if count <= 0 {
+		return v1alpha1.DefaultCost
+	}
+	share := serving.DeviceGiB(device) / usual
+	if share <= 0 {
+		share = 1
+	}
+	return v1alpha1.DefaultCost * capacity.Cost(float64(count)*share)
 }
 
 // ParseUnitCosts reads the data of the ConfigMap of accelerator prices: each key names

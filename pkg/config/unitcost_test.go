@@ -60,7 +60,7 @@ func TestUnitCosts(t *testing.T) {
 			assert.Equal(t, test.warnings, warnings)
 			got, known := costs.Of(test.device)
 			assert.Equal(t, test.known, known)
-			assert.InDelta(t, float64(test.want), float64(got), 0)
+			assert.InDelta(t, float64(test.want), float64(got), 1e-9)
 		})
 	}
 }
@@ -105,7 +105,10 @@ func TestCostOfAReplica(t *testing.T) {
 		"what the variant says":   {"4.5", h100, 8, 4.5, false},
 		"nothing is a price too":  {"0", h100, 8, 0, false},
 		"its devices":             {"", h100, 8, 800, false},
-		"devices without a price": {"", b200, 8, 10, true},
+		"devices without a price": {"", b200, 8, 10 * 8 * 179.0 / 80, true},
+		"of a known memory":       {"", capacity.Device{Accelerator: "V100", MemoryGiB: 40}, 2, 10, true},
+		"of an unknown memory":    {"", capacity.Device{Accelerator: "GH200"}, 2, 20, true},
+		"of an unknown type":      {"", capacity.Device{Accelerator: "X1"}, 3, 30, true},
 		"no devices":              {"", h100, 0, 10, true},
 		"nothing known":           {"", capacity.Device{}, 0, 10, true},
 	}
@@ -114,7 +117,7 @@ func TestCostOfAReplica(t *testing.T) {
 			got, given, err := costs.Replica(&v1alpha1.VariantAutoscalingSpec{VariantCost: test.given}, test.device, test.count)
 			require.NoError(t, err)
 			assert.Equal(t, test.none, !given)
-			assert.InDelta(t, float64(test.want), float64(got), 0)
+			assert.InDelta(t, float64(test.want), float64(got), 1e-9)
 		})
 	}
 	got, _, err := costs.Replica(&v1alpha1.VariantAutoscalingSpec{VariantCost: "cheap"}, h100, 2)

@@ -164,6 +164,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 	o.adapters.name(models)
 	seen.hearing = hear(slices.Collect(maps.Values(models)), o.trusted)
 	warnOfNames(variants, seen.hearing.names)
+	warnOfPrices(variants)
 	var unused odd
 	seen.snapshot.Models, unused = join(models, seen.hearing, r.models, o.history, o.met)
 	warnOfGateways(variants, unused.distrusted)

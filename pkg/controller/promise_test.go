@@ -107,7 +107,7 @@ func TestWhatAReplicaCosts(t *testing.T) {
 		"the devices of all its pods":       {"", "H100", 16, shape("H100", 8, 2), 80},
 		"the template counts":               {"", "H100", 1, shape("H100", 4, 1), 20},
 		"what the object says of its shape": {"", "H100", 2, nil, 10},
-		"a device without a price":          {"", "L40S", 4, shape("L40S", 4, 1), v1alpha1.DefaultCost},
+		"a device without a price":          {"", "L40S", 4, shape("L40S", 4, 1), v1alpha1.DefaultCost * 4 * 45 / 80},
 		"no devices":                        {"", "", 0, shape("", 0, 1), v1alpha1.DefaultCost},
 		"nothing is known of it":            {"", "", 0, nil, v1alpha1.DefaultCost},
 	}

@@ -125,10 +125,7 @@ func (v *variant) warnOfDevices(s stock, name inventory.Name, source inventory.S
 }
 
 func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
-	device, count := capacity.Device{Accelerator: v.Accelerator}, v.devices
-	if v.Shape != nil {
-		device, count = v.Shape.Device(), v.Shape.Devices*v.Shape.Pods
-	}
+	device, count := v.takes()
 	var err error
 	if fact.Cost, v.priced, err = costs.Replica(&v.object.Spec, device, count); err != nil {
 		v.invalid(err)

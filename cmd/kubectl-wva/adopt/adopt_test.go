@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -92,7 +94,7 @@ func written(t *testing.T, d *appsv1.Deployment, autoscalers []Autoscaler, w wis
 func TestADeploymentWithAnAutoscaler(t *testing.T) {
 	t.Parallel()
 	text, notes := written(t, deploymentOf(t, deployment), []Autoscaler{{Kind: "HorizontalPodAutoscaler", Name: "h", Min: 1, Max: 8}},
-		wishes{actuation: v1alpha1.ActuationOff, instance: "blue"})
+		wishes{actuation: v1alpha1.ActuationOff, instance: "blue", prices: pricesOf(t, "H100")})
 	assert.Equal(t, `apiVersion: llmd.ai/v1alpha1
 kind: VariantAutoscaling
 metadata:
@@ -101,7 +103,7 @@ metadata:
   name: llama
   namespace: chat
 spec:
-  accelerator: H100-80GB
+  accelerator: H100
   acceleratorCount: 2
   actuation: "Off"
   maxReplicas: 8
@@ -135,6 +137,49 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	_, notes = written(t, bare, nil, wishes{})
 	assert.Contains(t, notes, "its pods ask for no accelerator")
 	assert.Contains(t, notes, "it belongs to InferenceService i")
+}
+
+// What is asked for is held against the template, the nodes and the prices.
+func TestAnAcceleratorIsChecked(t *testing.T) {
+	t.Parallel()
+	without := strings.Replace(deployment, "nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}", "", 1)
+	differs, noNode, noPrice := "the pod template selects H100", "no node has one: the nodes have A100, H100", "there is no price for"
+	for name, c := range map[string]struct {
+		deployment string
+		wish       wishes
+		want       []string
+	}{
+		"the template selects another one":       {deployment, wishes{accelerator: "L40S", prices: pricesOf(t, "L40S")}, []string{differs}},
+		"the template selects it":                {deployment, wishes{accelerator: "NVIDIA-H100-80GB-HBM3", prices: pricesOf(t, "H100"), onNodes: []capacity.Accelerator{"A100", "H100"}}, nil},
+		"no node has it":                         {without, wishes{accelerator: "FOO", prices: pricesOf(t, "FOO"), onNodes: []capacity.Accelerator{"A100", "H100"}}, []string{noNode}},
+		"nobody knows what the nodes have":       {without, wishes{accelerator: "FOO", prices: pricesOf(t, "FOO")}, nil},
+		"nobody gave its price":                  {deployment, wishes{}, []string{noPrice + " H100"}},
+		"nobody gave the price of what is asked": {without, wishes{accelerator: "L40S"}, []string{noPrice + " L40S"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, notes := written(t, deploymentOf(t, c.deployment), []Autoscaler{{Kind: "HorizontalPodAutoscaler", Name: "h", Min: 1, Max: 8}}, c.wish)
+			for _, note := range []string{differs, noNode, noPrice} {
+				assert.Equal(t, slices.ContainsFunc(c.want, func(w string) bool { return strings.HasPrefix(w, note) }), strings.Contains(notes, note), "%q in %s", note, notes)
+			}
+			for _, w := range c.want {
+				assert.Contains(t, notes, w)
+			}
+		})
+	}
+}
+
+// pricesOf are those of some accelerators.
+func pricesOf(t *testing.T, names ...string) config.UnitCosts {
+	t.Helper()
+	data := map[string]string{}
+	for _, name := range names {
+		data[name] = "{cost: 1}"
+	}
+	prices, warnings, err := config.ParseUnitCosts(data)
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	return prices
 }
 
 func TestBounds(t *testing.T) {

@@ -2,12 +2,15 @@ package adopt
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -37,6 +40,8 @@ type wishes struct {
 	instance string
 	// prices are those of the manager.
 	prices config.UnitCosts
+	// onNodes are the types of accelerators of the nodes, sorted; empty where the nodes may not be read.
+	onNodes []capacity.Accelerator
 }
 
 // adopt makes the object of a Deployment. It fails when the model is not known.
@@ -83,12 +88,16 @@ func (a *Adoption) devices(d *appsv1.Deployment, names *inventory.Names, w wishe
 	default:
 		a.Object.Spec.AcceleratorCount = ptr.To(int32(min(takes.Devices, 1<<20)))
 	}
-	if w.accelerator != "" {
-		a.Object.Spec.Accelerator = w.accelerator
-		return
-	}
 	name, _, err := names.Resolve("", "", &d.Spec.Template, nil)
-	switch {
+	switch asked := names.Of(w.accelerator); {
+	case w.accelerator != "":
+		a.Object.Spec.Accelerator = w.accelerator
+		if err == nil && name.Known() && name.Short != asked.Short {
+			a.note("--accelerator is %s and the pod template selects %s nodes, so that no replica would fit: correct one of them", w.accelerator, name)
+		} else if len(w.onNodes) > 0 && !slices.Contains(w.onNodes, asked.Short) {
+			a.note("--accelerator is %s, and no node has one: the nodes have %s", w.accelerator, joined(w.onNodes))
+		}
+		name = asked
 	case err != nil:
 		a.note("its accelerator is not clear: %v; --accelerator sets it", err)
 	case name.Known():
@@ -97,6 +106,18 @@ func (a *Adoption) devices(d *appsv1.Deployment, names *inventory.Names, w wishe
 		a.note("its template names no type of accelerator, so that of the nodes that its pods run on counts, and a node autoscaler cannot tell it: " +
 			"add a node selector by the product label, or name it with --accelerator")
 	}
+	if _, priced := w.prices.Of(name.Device()); !priced && name.Known() && takes.Devices > 0 {
+		a.note("there is no price for %s, so a replica counts by the memory of its devices: set spec.variantCost, or the price of %s beside those of other accelerators", name.Short, name.Short)
+	}
+}
+
+// joined are the names of accelerators in a sentence.
+func joined(all []capacity.Accelerator) string {
+	texts := make([]string, len(all))
+	for i, a := range all {
+		texts[i] = string(a)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // priced is the name by which the manager's prices know an accelerator; without a price, its

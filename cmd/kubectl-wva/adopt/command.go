@@ -189,6 +189,9 @@ func (o *options) adopt(ctx context.Context, api client.Client, namespace string
 	notes = append(notes, said...)
 	o.wishes.prices, said = manager.Prices(ctx, api)
 	notes = append(notes, said...)
+	if o.wishes.accelerator != "" {
+		o.wishes.onNodes = onNodes(ctx, api, accelerators)
+	}
 	known, at, said := manager.ServiceClasses(ctx, api)
 	notes, promised = append(notes, said...), newClasses(known, at, o.slo)
 	if !manager.Config.Hybrid && o.slo != (slo{}) {

@@ -31,7 +31,7 @@ func TestAScaledObjectThatIsHeld(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal([]byte(`{metadata: {name: k, annotations: `+c.annotations+`}, spec: {scaleTargetRef: {name: llama}, maxReplicaCount: 4}}`), &object.Object))
 			_, a, err := ofScaledObject(object)
 			require.NoError(t, err)
-			text, notes := written(t, deploymentOf(t, deployment), []Autoscaler{a}, wishes{})
+			text, notes := written(t, deploymentOf(t, deployment), []Autoscaler{a}, wishes{prices: pricesOf(t, "H100")})
 			assert.Contains(t, text, "maxReplicas: 4", "its bounds count in any case")
 			if c.want == nil {
 				assert.Empty(t, notes)
@@ -58,7 +58,7 @@ func TestWhatAScaledObjectDoesBesideItsBounds(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal([]byte(`{metadata: {name: k}, spec: `+c.spec+`}`), &object.Object))
 			_, a, err := ofScaledObject(object)
 			require.NoError(t, err)
-			_, notes := written(t, deploymentOf(t, deployment), []Autoscaler{a}, wishes{})
+			_, notes := written(t, deploymentOf(t, deployment), []Autoscaler{a}, wishes{prices: pricesOf(t, "H100")})
 			if c.want == "" {
 				assert.Empty(t, notes)
 			} else {

@@ -3,8 +3,10 @@ package adopt
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +17,28 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
+
+// onNodes are the types of accelerators that the nodes have, sorted; none where the nodes may not be
+// read.
+func onNodes(ctx context.Context, api client.Reader, names *inventory.Names) []capacity.Accelerator {
+	var nodes corev1.NodeList
+	if err := api.List(ctx, &nodes); err != nil {
+		return nil
+	}
+	var all []capacity.Accelerator
+	for i := range nodes.Items {
+		for _, devices := range names.Carried(&nodes.Items[i]).Devices {
+			if devices.Name.Known() && !slices.Contains(all, devices.Name.Short) {
+				all = append(all, devices.Name.Short)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
 
 var scaledObjects = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
 

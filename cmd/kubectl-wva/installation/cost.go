@@ -16,9 +16,9 @@ import (
 )
 
 // Cost is the price of one replica of a variant per hour, as the manager has it: its
-// variantCost, else that of its devices, else the default. Notes say what of the prices
+// variantCost, else that of its devices; nil where nobody gave one. Notes say what of the prices
 // does not count.
-func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.VariantAutoscaling) (float64, []string, error) {
+func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.VariantAutoscaling) (*float64, []string, error) {
 	costs, notes := m.Prices(ctx, api)
 	var device capacity.Device
 	count := 0
@@ -26,11 +26,14 @@ func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.
 		device = p.Shape.Device()
 		count = int(ptr.Deref(p.Shape.Devices, 0)) * int(ptr.Deref(p.Shape.Pods, 1))
 	}
-	cost, _, err := costs.Replica(&object.Spec, device, count)
+	cost, given, err := costs.Replica(&object.Spec, device, count)
 	if err != nil {
-		return 0, notes, fmt.Errorf("VariantAutoscaling %s: %w", object.Name, err)
+		return nil, notes, fmt.Errorf("VariantAutoscaling %s: %w", object.Name, err)
 	}
-	return float64(cost), notes, nil
+	if !given {
+		return nil, notes, nil
+	}
+	return ptr.To(float64(cost)), notes, nil
 }
 
 // Prices are those of accelerators. Notes say what of them does not count. The ConfigMap may

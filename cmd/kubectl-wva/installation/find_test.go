@@ -91,11 +91,11 @@ func TestTheSettingsOfARelease(t *testing.T) {
 	cost, notes, err := m.Cost(t.Context(), api, object)
 	require.NoError(t, err)
 	assert.Empty(t, notes)
-	assert.InDelta(t, 6, cost, 0)
+	assert.InDelta(t, 6, *cost, 0)
 	object.Spec.VariantCost = "4.5"
 	cost, _, err = m.Cost(t.Context(), api, object)
 	require.NoError(t, err)
-	assert.InDelta(t, 4.5, cost, 0)
+	assert.InDelta(t, 4.5, *cost, 0)
 	object.Spec.VariantCost = "dear"
 	_, _, err = m.Cost(t.Context(), api, object)
 	require.ErrorContains(t, err, "variantCost")

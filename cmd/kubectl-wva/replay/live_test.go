@@ -26,6 +26,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/past"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
@@ -265,7 +266,8 @@ func TestALiveClusterWithoutConfigMaps(t *testing.T) {
 	s, err := live.Scenario(nil, scenario.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, capacity.SLO{TTFT: 1500}, s.Models[0].SLO, "of the flag")
-	assert.Equal(t, v1alpha1.DefaultCost, s.Models[0].Variants[0].Cost)
+	shape := s.Models[0].Variants[0].Request.Shape
+	assert.Equal(t, config.Unpriced(shape.Device(), shape.Devices), s.Models[0].Variants[0].Cost)
 }
 
 func TestWhatALiveClusterDoesNotTell(t *testing.T) {

@@ -63,8 +63,8 @@ type Result struct {
 	Actuation v1alpha1.Actuation `json:"actuation"`
 	From      time.Time          `json:"from"`
 	To        time.Time          `json:"to"`
-	// CostPerHour is the price of one replica.
-	CostPerHour float64 `json:"costPerReplicaHour"`
+	// CostPerHour is the price of one replica; nil where nobody gave one.
+	CostPerHour *float64 `json:"costPerReplicaHour,omitempty"`
 	Comparison
 }
 
@@ -178,13 +178,21 @@ func each(matrix model.Matrix, do func(at time.Time, value float64)) {
 // text writes the result for people.
 func (r *Result) text(out io.Writer) error {
 	side := func(name string, s *Side) []string {
+		cost := "no price"
+		if s.Cost != nil {
+			cost = fmt.Sprintf("%.2f", *s.Cost)
+		}
 		return []string{
-			name, fmt.Sprintf("%.1f", s.ReplicaHours), fmt.Sprintf("%.1f", s.Mean), fmt.Sprintf("%.0f", s.Most), fmt.Sprintf("%.2f", s.Cost),
+			name, fmt.Sprintf("%.1f", s.ReplicaHours), fmt.Sprintf("%.1f", s.Mean), fmt.Sprintf("%.0f", s.Most), cost,
 			span(s.Saturated), fmt.Sprint(s.Changes),
 		}
 	}
-	if _, err := fmt.Fprintf(out, "%s/%s, the last %s, at %.2f an hour for a replica; samples cover %.0f %% of the time\n\n",
-		r.Namespace, r.Name, duration.HumanDuration(r.To.Sub(r.From)), r.CostPerHour, 100*r.Known); err != nil {
+	price := "without a price for a replica (spec.variantCost, or the price of its accelerator)"
+	if r.CostPerHour != nil {
+		price = fmt.Sprintf("at %.2f an hour for a replica", *r.CostPerHour)
+	}
+	if _, err := fmt.Fprintf(out, "%s/%s, the last %s, %s; samples cover %.0f %% of the time\n\n",
+		r.Namespace, r.Name, duration.HumanDuration(r.To.Sub(r.From)), price, 100*r.Known); err != nil {
 		return err
 	}
 	err := output.Rows(out, []string{"", "REPLICA HOURS", "MEAN", "MOST", "COST", "SATURATED", "CHANGES"}, [][]string{

@@ -18,8 +18,8 @@ type Side struct {
 	ReplicaHours float64 `json:"replicaHours"`
 	Mean         float64 `json:"meanReplicas"`
 	Most         float64 `json:"mostReplicas"`
-	// Cost is in the currency of spec.variantCost.
-	Cost float64 `json:"cost"`
+	// Cost is in the currency of spec.variantCost; nil where nobody gave a price.
+	Cost *float64 `json:"cost,omitempty"`
 	// Saturated is how many seconds fewer replicas served than were wanted.
 	Saturated float64 `json:"saturatedSeconds"`
 	// Changes is how often the number of replicas changed.
@@ -35,13 +35,13 @@ type Comparison struct {
 	Known float64 `json:"knownShare"`
 }
 
-// Compare compares the samples, one for each step of time. A replica costs so much per hour,
+// Compare compares the samples, one for each step of time. A replica costs so much per hour, where that is known,
 // and serves the startup after it was asked for.
 //
 // What was there is saturated while it is less than what the decision wants. What the
 // object would have had serves only as far as it was wanted throughout the startup before,
 // so it is saturated while it wants more than that.
-func Compare(samples []Sample, step, startup time.Duration, cost float64) Comparison {
+func Compare(samples []Sample, step, startup time.Duration, cost *float64) Comparison {
 	var c Comparison
 	back := int((startup + step - 1) / step)
 	known := 0
@@ -87,7 +87,10 @@ func (s *Side) add(replicas float64, step time.Duration, saturated, changed bool
 	}
 }
 
-func (s *Side) finish(hours, cost float64) {
+func (s *Side) finish(hours float64, cost *float64) {
 	s.Mean = s.ReplicaHours / hours
-	s.Cost = s.ReplicaHours * cost
+	if cost != nil {
+		sum := s.ReplicaHours * *cost
+		s.Cost = &sum
+	}
 }

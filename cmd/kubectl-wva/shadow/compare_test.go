@@ -29,27 +29,27 @@ func TestCompare(t *testing.T) {
 		want    Comparison
 	}{
 		"alike": {samples([2]float64{2, 2}, [2]float64{2, 2}), 0, Comparison{
-			There: Side{ReplicaHours: 2, Mean: 2, Most: 2, Cost: 20}, Object: Side{ReplicaHours: 2, Mean: 2, Most: 2, Cost: 20}, Known: 1,
+			There: Side{ReplicaHours: 2, Mean: 2, Most: 2, Cost: new(float64(20))}, Object: Side{ReplicaHours: 2, Mean: 2, Most: 2, Cost: new(float64(20))}, Known: 1,
 		}},
 		"too many were there": {samples([2]float64{1, 4}, [2]float64{1, 4}), 0, Comparison{
-			There: Side{ReplicaHours: 4, Mean: 4, Most: 4, Cost: 40}, Object: Side{ReplicaHours: 1, Mean: 1, Most: 1, Cost: 10}, Known: 1,
+			There: Side{ReplicaHours: 4, Mean: 4, Most: 4, Cost: new(float64(40))}, Object: Side{ReplicaHours: 1, Mean: 1, Most: 1, Cost: new(float64(10))}, Known: 1,
 		}},
 		"too few were there, and ours start": {samples([2]float64{1, 1}, [2]float64{3, 1}, [2]float64{3, 1}, [2]float64{3, 2}), step, Comparison{
-			There:  Side{ReplicaHours: 2.5, Mean: 1.25, Most: 2, Cost: 25, Saturated: 5400, Changes: 1},
-			Object: Side{ReplicaHours: 5, Mean: 2.5, Most: 3, Cost: 50, Saturated: 1800, Changes: 1}, Known: 1,
+			There:  Side{ReplicaHours: 2.5, Mean: 1.25, Most: 2, Cost: new(float64(25)), Saturated: 5400, Changes: 1},
+			Object: Side{ReplicaHours: 5, Mean: 2.5, Most: 3, Cost: new(float64(50)), Saturated: 1800, Changes: 1}, Known: 1,
 		}},
 		"a start-up that is no multiple of the step takes the next one": {samples([2]float64{1, 1}, [2]float64{2, 2}, [2]float64{2, 2}), step + time.Second, Comparison{
-			There:  Side{ReplicaHours: 2.5, Mean: 5.0 / 3, Most: 2, Cost: 25, Changes: 1},
-			Object: Side{ReplicaHours: 2.5, Mean: 5.0 / 3, Most: 2, Cost: 25, Saturated: 3600, Changes: 1}, Known: 1,
+			There:  Side{ReplicaHours: 2.5, Mean: 5.0 / 3, Most: 2, Cost: new(float64(25)), Changes: 1},
+			Object: Side{ReplicaHours: 2.5, Mean: 5.0 / 3, Most: 2, Cost: new(float64(25)), Saturated: 3600, Changes: 1}, Known: 1,
 		}},
 		"what is unknown counts for neither": {append(samples([2]float64{2, 1}), Sample{}, Sample{Wanted: 9}), 0, Comparison{
-			There: Side{ReplicaHours: 0.5, Mean: 1, Most: 1, Cost: 5, Saturated: 1800}, Object: Side{ReplicaHours: 1, Mean: 2, Most: 2, Cost: 10}, Known: 1.0 / 3,
+			There: Side{ReplicaHours: 0.5, Mean: 1, Most: 1, Cost: new(float64(5)), Saturated: 1800}, Object: Side{ReplicaHours: 1, Mean: 2, Most: 2, Cost: new(float64(10))}, Known: 1.0 / 3,
 		}},
 		"nothing is known": {[]Sample{{}}, 0, Comparison{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := Compare(c.samples, step, c.startup, 10)
+			got := Compare(c.samples, step, c.startup, new(float64(10)))
 			assert.InDelta(t, c.want.There.Mean, got.There.Mean, 1e-9)
 			assert.InDelta(t, c.want.Object.Mean, got.Object.Mean, 1e-9)
 			got.There.Mean, got.Object.Mean = c.want.There.Mean, c.want.Object.Mean
@@ -62,9 +62,9 @@ func TestTheResultForPeople(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	r := Result{
-		Namespace: "chat", Name: "a", Actuation: v1alpha1.ActuationOff, From: now.Add(-24 * time.Hour), To: now, CostPerHour: 10,
+		Namespace: "chat", Name: "a", Actuation: v1alpha1.ActuationOff, From: now.Add(-24 * time.Hour), To: now, CostPerHour: new(float64(10)),
 		Comparison: Comparison{
-			There: Side{ReplicaHours: 96, Mean: 4, Most: 4, Cost: 960, Saturated: 4320}, Object: Side{ReplicaHours: 72.5, Mean: 3.02, Most: 6, Cost: 725, Changes: 8}, Known: 0.98,
+			There: Side{ReplicaHours: 96, Mean: 4, Most: 4, Cost: new(float64(960)), Saturated: 4320}, Object: Side{ReplicaHours: 72.5, Mean: 3.02, Most: 6, Cost: new(float64(725)), Changes: 8}, Known: 0.98,
 		},
 	}
 	var out bytes.Buffer

@@ -142,7 +142,7 @@ var routine = []string{
 var doubtful = []string{
 	v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers, v1alpha1.ReasonNameTaken, v1alpha1.ReasonWakesTooLate, string(decision.ReasonReplicaDiffers),
 	v1alpha1.ReasonAcceleratorNotSelected, v1alpha1.ReasonAcceleratorCountDiffers,
-	string(decision.ReasonQueueDead), string(decision.ReasonGatewayCountsPart), string(decision.ReasonReplicasCountPart), v1alpha1.ReasonGatewayNotTrusted,
+	string(decision.ReasonQueueDead), string(decision.ReasonGatewayCountsPart), string(decision.ReasonReplicasCountPart), v1alpha1.ReasonPriceUnknown, v1alpha1.ReasonGatewayNotTrusted,
 }
 
 // Problems are the conditions that somebody should act on: first those that are bad news,

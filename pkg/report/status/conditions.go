@@ -161,6 +161,7 @@ func doubtOf(p *decision.VariantPlan) (doubt finding) {
 	for _, reason := range []decision.Reason{
 		v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonModelNameDiffers, v1alpha1.ReasonNameTaken, v1alpha1.ReasonWakesTooLate,
 		decision.ReasonReplicaDiffers, decision.ReasonQueueDead, decision.ReasonGatewayCountsPart, decision.ReasonReplicasCountPart,
+		v1alpha1.ReasonPriceUnknown,
 		v1alpha1.ReasonGatewayNotTrusted, // the last one: strangers can cause it
 	} {
 		f, ok := p.Fact(reason)

@@ -16,7 +16,7 @@ const (
 	DefaultTargetKind       = "Deployment"
 )
 
-// DefaultCost is the price of a replica of which nothing is known, per hour.
+// DefaultCost is what a replica counts of which nobody gave a price, and nobody knows the devices.
 const DefaultCost capacity.Cost = 10
 
 // GroupVersionKind is the kind of the target, with the defaults of what the

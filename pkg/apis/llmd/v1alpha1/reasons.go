@@ -40,6 +40,7 @@ const (
 	ReasonGatewayNotTrusted        = "GatewayNotTrusted"
 	ReasonCapacityExact            = "CapacityExact"
 	ReasonCapacityUpperBound       = "CapacityUpperBound"
+	ReasonPriceUnknown             = "PriceUnknown"
 	ReasonAcceleratorCountDiffers  = "AcceleratorCountDiffers"
 	ReasonAcceleratorNotSelected   = "AcceleratorNotSelected"
 	ReasonNotLimited               = "NotLimited"
@@ -108,6 +109,7 @@ func conditionReasons() []Reason {
 		{ConditionOptimizationReady, yes, "GatewayCountsPart", "More requests reach the replicas than the gateway counts for the model, so what the replicas show counts; the message has both rates."},
 		{ConditionOptimizationReady, yes, "ReplicasCountPart", "The replicas show fewer requests than the gateway counts although none is full, so what the replicas show counts; the message has both rates."},
 		{ConditionOptimizationReady, yes, "QueueDead", "Nothing happens to requests that wait or are in service, so they count neither as demand nor, in their replicas, as supply; the message names the replicas."},
+		{ConditionOptimizationReady, yes, ReasonPriceUnknown, "The model has several variants, and what a replica of this one costs is not known, so it counts by the memory of its devices; the message says where to set the price."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
 		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},

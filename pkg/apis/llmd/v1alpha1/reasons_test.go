@@ -44,7 +44,7 @@ func TestReasonsAreAClosedSet(t *testing.T) {
 		known[reason.Name] = true
 	}
 	own := constants(t, "reasons.go", "Reason")
-	decided := constants(t, "../../../decision/plan.go", "Reason")
+	decided := constants(t, "../../../decision/contract/plan.go", "Reason")
 	for _, name := range append(own, decided...) {
 		assert.Contains(t, known, name, "give the reason a line in Reasons")
 		delete(known, name)

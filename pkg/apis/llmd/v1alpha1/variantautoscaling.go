@@ -104,7 +104,8 @@ type VariantAutoscalingSpec struct {
 	// VariantCost is the price of one replica per hour, a decimal number in quotes.
 	// All variants of a cluster are priced in the same currency. Without it the
 	// price is the unit cost of the accelerator (ConfigMap accelerator-unit-costs) times
-	// the devices of a replica, and 10.0 where there is none.
+	// the devices of a replica. Where there is none a replica counts by the memory of its
+	// devices, 10.0 for 80 GiB, and 10.0 without devices.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+([.][0-9]+)?$')",message="variantCost must be a decimal number without sign, exponent or unit, such as \"4.5\""
