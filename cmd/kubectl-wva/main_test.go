@@ -29,7 +29,6 @@ func TestMistakes(t *testing.T) {
 		"foo":                  `unknown command "foo" for "kubectl wva": "kubectl wva --help" lists those that there are`,
 		"capcity":              "Did you mean this?\n\tcapacity",
 		"replay --seed -1":     `--seed is "-1": expected a whole number from 0 to 18446744073709551615`,
-		"replay --seeds x":     `--seeds is "x": expected a whole number`,
 		"replay --rate x":      `--rate is "x": expected a number`,
 		"capacity --all=maybe": `--all is "maybe": expected true or false`,
 		"capacity -o pdf":      `--output is "pdf": expected one of table, wide, json, yaml`,

@@ -14,7 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
+	"llmd.ai/workload-variant-autoscaler/test/feasibility"
 )
 
 // The next best answer is the cheapest that serves what is asked for, backlog included,

@@ -11,7 +11,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
+	"llmd.ai/workload-variant-autoscaler/test/feasibility"
 )
 
 // bigAndSmall is a world whose cheaper variant takes whole nodes of H100.

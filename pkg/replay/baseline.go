@@ -23,21 +23,17 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch family, _, _ := strings.Cut(spec.Family, ":"); family {
+	family, _, _ := strings.Cut(spec.Family, ":")
+	switch family {
 	case policyStatic:
 		return ready(newStatic(s, spec, choice))
 	case policyHPA:
 		return ready(newHPA(s, spec, choice))
 	case policyKEDA:
 		return ready(newKEDA(s, spec, choice))
-	case policyKPA:
-		return ready(newKPA(s, spec, choice))
-	case policyPlanner:
-		return ready(newPlanner(s, spec, choice))
-	case policySaturationV1:
-		return newSaturation(s, spec, newSaturationV1(s, spec)), nil
-	case policySaturationV2:
-		return newSaturation(s, spec, newSaturationV2(s, spec)), nil
+	}
+	if f := familyOf(family); f.New != nil {
+		return f.New(s, spec, choice)
 	}
 	return nil, fmt.Errorf("policy %q follows no published rule", name)
 }
@@ -50,11 +46,11 @@ func ready[P Policy](p P, err error) (Policy, error) {
 	return p, nil
 }
 
-// askedReplicas are those that the targets ask for now.
-func askedReplicas(view *View) [][]int {
-	replicas := make([][]int, len(view.Models))
-	for m := range view.Models {
-		for _, v := range view.Models[m].Variants {
+// Asked are the replicas that the targets ask for now, by model and variant.
+func (v *View) Asked() [][]int {
+	replicas := make([][]int, len(v.Models))
+	for m := range v.Models {
+		for _, v := range v.Models[m].Variants {
 			replicas[m] = append(replicas[m], v.Replicas)
 		}
 	}
@@ -70,27 +66,11 @@ func chosen(s *Scenario, choice []int) string {
 	return strings.Join(names, ", ")
 }
 
-// bounded keeps a number of replicas within the variant's bounds.
-func bounded(v *Variant, n int) int {
+// Bounded is a number of replicas within the variant's bounds.
+func (v *Variant) Bounded(n int) int {
 	most := v.Policy.Max
 	if most < 0 {
 		most = math.MaxInt
 	}
 	return max(v.Policy.Min, min(n, most))
-}
-
-// keepOne gives a model that would have no replica one on its cheapest variant, the first
-// by name of equals: what the published enforcer does while scale to zero is off.
-func keepOne(variants []Variant, wanted []int) {
-	least := 0
-	for i := range variants {
-		if wanted[i] > 0 {
-			return
-		}
-		v, l := &variants[i], &variants[least]
-		if v.Cost < l.Cost || v.Cost == l.Cost && v.Name < l.Name {
-			least = i
-		}
-	}
-	wanted[least] = 1
 }

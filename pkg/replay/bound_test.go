@@ -46,7 +46,7 @@ var someShape = capacity.TokenShape{Input: 1000, Output: 100}
 // loadOf asks, minute by minute, for what so many replicas of the first variant serve for the
 // promised share, and meanLoadOf for what they serve in the mean.
 func loadOf(s *Scenario, replicas ...float64) Load {
-	return loadIn(s.serves(0, 0, someShape), replicas)
+	return loadIn(s.Serves(0, 0, someShape), replicas)
 }
 
 func meanLoadOf(s *Scenario, replicas ...float64) Load {
@@ -196,7 +196,7 @@ func TestWhatIsShort(t *testing.T) {
 
 func TestWhatFitsAndWhatMayBe(t *testing.T) {
 	s := oneModel(6, 14)
-	assert.Greater(t, s.serves(0, 1, someShape), s.serves(0, 0, someShape))
+	assert.Greater(t, s.Serves(0, 1, someShape), s.Serves(0, 0, someShape))
 	load := loadOf(s, 2.5, 0)
 	both := func() (Bound, [][]int) {
 		b, err := s.Bound(load)

@@ -26,11 +26,11 @@ type collector struct {
 	every, keep time.Duration
 }
 
-// looker is a policy that has its own eyes.
-type looker interface {
-	// looks is the time between two scrapes of one replica, or 0 for that of the scenario,
+// Looker is a policy that has its own eyes.
+type Looker interface {
+	// Looks is the time between two scrapes of one replica, or 0 for that of the scenario,
 	// and how far back the policy looks at them.
-	looks() (every, back time.Duration)
+	Looks() (every, back time.Duration)
 }
 
 // history is the scrapes of one replica.
@@ -47,8 +47,8 @@ func newCollector(s *Scenario, w *simulation.World, policy Policy) *collector {
 		scenario: s, world: w, pods: map[string]*history{}, gateways: make([][]GatewayScrape, len(s.Models)),
 		every: s.Collection.Scrape, keep: max(kept, s.Collection.Window),
 	}
-	if own, ok := policy.(looker); ok {
-		every, back := own.looks()
+	if own, ok := policy.(Looker); ok {
+		every, back := own.Looks()
 		c.every, c.keep = cmp.Or(every, c.every), max(c.keep, back)
 	}
 	return c

@@ -17,9 +17,9 @@ type Settings interface {
 
 // ownSettings are those of our policies that are no settings of the manager but of the
 // variants' objects.
-var ownSettings = []setting{
-	{"down", spanOf(0, longestWindow, "stabilizationWindowSeconds of scaleDown for all variants in whole seconds, up to 3600s, such as 120s")},
-	{"up", spanOf(0, longestWindow, "stabilizationWindowSeconds of scaleUp for all variants in whole seconds, up to 3600s, such as 0s")},
+var ownSettings = []Setting{
+	{"down", SpanOf(0, longestWindow, "stabilizationWindowSeconds of scaleDown for all variants in whole seconds, up to 3600s, such as 120s")},
+	{"up", SpanOf(0, longestWindow, "stabilizationWindowSeconds of scaleUp for all variants in whole seconds, up to 3600s, such as 0s")},
 }
 
 // managerSetting is the form of all other settings of our policies: the manager knows them.
@@ -31,7 +31,7 @@ func (s *Scenario) with(spec Spec) (*Scenario, error) {
 	windows := map[string]time.Duration{}
 	for _, p := range spec.Parameters {
 		if p.Name == "down" || p.Name == "up" {
-			windows[p.Name] = spec.span(p.Name, 0)
+			windows[p.Name] = spec.Span(p.Name, 0)
 			continue
 		}
 		changes = append(changes, p)

@@ -39,7 +39,7 @@ func TestOurSettings(t *testing.T) {
 	assert.False(t, own("capacity-only").policy.Hybrid)
 	assert.InDelta(t, 0.5, own("hybrid:share=0.5").policy.Share, 0)
 	assert.Equal(t, plain.policy.Variants, own("hybrid:share=0.5").policy.Variants, "the behaviour stays")
-	_, back := own("hybrid:share=0.5").looks()
+	_, back := own("hybrid:share=0.5").Looks()
 	assert.Equal(t, 10*time.Minute, back, "scrapes are kept for its window")
 
 	changed := own("capacity-only:down=120s,up=30s")

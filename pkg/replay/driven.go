@@ -10,49 +10,58 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/horizontal"
 )
 
-// driven is what the policies have in common that scale one variant of each model: which
+// Driven is what the policies have in common that scale one variant of each model: which
 // it is, within which bounds, and what becomes of the other variants.
-type driven struct {
-	scenario *Scenario
-	spec     Spec
-	// choice is the variant of each model.
-	choice []int
+type Driven struct {
+	Scenario *Scenario
+	Spec     Spec
+	// Choice is the variant of each model.
+	Choice []int
 	// fixed are the replicas of the other variants that are always there; negative where
 	// nobody says so, by model and variant.
 	fixed [][]int
-	// least and most replicas of the variant of each model.
-	least, most []int
-	// mostGiven is set where the spec has the most replicas.
-	mostGiven bool
+	// Least and Most replicas of the variant of each model.
+	Least, Most []int
+	// MostGiven is set where the spec has the most replicas.
+	MostGiven bool
 }
 
-// newDriven reads what a spec says of it. The choice is the variant of each model that the
+// DrivenSettings are those that all of them have: min, from 0 where the policy scales to zero,
+// max, variant and split.
+func DrivenSettings(toZero bool) []Setting {
+	if toZero {
+		return slices.Concat(mayBeZero(boundSettings), placeSettings)
+	}
+	return slices.Concat(boundSettings, placeSettings)
+}
+
+// NewDriven reads what a spec says of it. The choice is the variant of each model that the
 // spec does not name, and the published maximum that of a variant without a bound.
-func newDriven(s *Scenario, spec Spec, choice []int, published int) (driven, error) {
-	d := driven{scenario: s, spec: spec}
-	_, d.mostGiven = spec.Value("max")
+func NewDriven(s *Scenario, spec Spec, choice []int, published int) (Driven, error) {
+	d := Driven{Scenario: s, Spec: spec}
+	_, d.MostGiven = spec.Value("max")
 	var err error
-	if d.choice, err = s.variantsOf(spec, choice); err != nil {
+	if d.Choice, err = s.variantsOf(spec, choice); err != nil {
 		return d, err
 	}
-	if d.fixed, err = s.split(spec, d.choice); err != nil {
+	if d.fixed, err = s.split(spec, d.Choice); err != nil {
 		return d, err
 	}
-	least, err := forEach(s, spec, "min", unset)
+	least, err := spec.ForEach(s, "min", unset)
 	if err != nil {
 		return d, err
 	}
-	most, err := forEach(s, spec, "max", unset)
+	most, err := spec.ForEach(s, "max", unset)
 	if err != nil {
 		return d, err
 	}
-	for m, v := range d.choice {
+	for m, v := range d.Choice {
 		variant := &s.Models[m].Variants[v]
 		low, high, err := boundsOf(s, variant, published, int(least[m]), int(most[m]))
 		if err != nil {
 			return d, fmt.Errorf("policy %q: %w", spec, err)
 		}
-		d.least, d.most = append(d.least, low), append(d.most, high)
+		d.Least, d.Most = append(d.Least, low), append(d.Most, high)
 	}
 	return d, nil
 }
@@ -63,7 +72,7 @@ const unset = -1
 // boundsOf are the bounds that are given; else one replica, or the variant's minimum, and
 // the most that within says.
 func boundsOf(s *Scenario, v *Variant, published, least, most int) (low, high int, err error) {
-	h := boundedHorizontal(s, v, published)
+	h := s.HPA(v, published)
 	low, high = h.Min, h.Max
 	if least != unset {
 		low, high = least, max(high, least)
@@ -82,12 +91,12 @@ func boundsOf(s *Scenario, v *Variant, published, least, most int) (low, high in
 	return low, high, nil
 }
 
-// answer asks for the replicas of the driven variant of each model. Those of the spec's
+// Answer asks for the replicas of the driven variant of each model. Those of the spec's
 // split are there from the start. Nobody drives the others: what they begin with goes after
 // the window in which an HPA removes nothing, or it would cost all day.
-func (d *driven) answer(view *View, replicasOf func(m int, model *ModelView, variant *VariantView) int) Answer {
-	replicas := askedReplicas(view)
-	for m, v := range d.choice {
+func (d *Driven) Answer(view *View, replicasOf func(m int, model *ModelView, variant *VariantView) int) Answer {
+	replicas := view.Asked()
+	for m, v := range d.Choice {
 		model := &view.Models[m]
 		replicas[m][v] = replicasOf(m, model, &model.Variants[v])
 		for other := range replicas[m] {
@@ -105,16 +114,16 @@ func (d *driven) answer(view *View, replicasOf func(m int, model *ModelView, var
 
 // drives is the variant of each model, and whether the spec names it or what stands beside
 // it.
-func (d *driven) drives() (choice []int, fixed [][]int, named bool) {
-	_, variant := d.spec.Value("variant")
-	_, split := d.spec.Value("split")
-	return d.choice, d.fixed, variant || split
+func (d *Driven) drives() (choice []int, fixed [][]int, named bool) {
+	_, variant := d.Spec.Value("variant")
+	_, split := d.Spec.Value("split")
+	return d.Choice, d.fixed, variant || split
 }
 
-// share is how much of a model's requests the driven variant gets: all, unless a fixed
+// Share is how much of a model's requests the driven variant gets: all, unless a fixed
 // number of replicas of other variants takes some. Then it is what its replicas got within
 // the window.
-func (d *driven) share(m int, model *ModelView, now, window time.Duration) float64 {
+func (d *Driven) Share(m int, model *ModelView, now, window time.Duration) float64 {
 	if !slices.ContainsFunc(d.fixed[m], func(n int) bool { return n > 0 }) {
 		return 1
 	}
@@ -122,7 +131,7 @@ func (d *driven) share(m int, model *ModelView, now, window time.Duration) float
 	for v := range model.Variants {
 		got := came(&model.Variants[v], now, window)
 		all += got
-		if v == d.choice[m] {
+		if v == d.Choice[m] {
 			own = got
 		}
 	}
@@ -137,48 +146,48 @@ func (d *driven) share(m int, model *ModelView, now, window time.Duration) float
 func came(v *VariantView, now, window time.Duration) float64 {
 	sum := 0.0
 	for _, pod := range v.Pods {
-		if w := windowOf(pod.Scrapes, now, window); len(w) > 1 {
-			sum += max(0, finished(w.last())+inFlight(w.last())-finished(w[0])-inFlight(w[0]))
+		if w := WindowOf(pod.Scrapes, now, window); len(w) > 1 {
+			sum += max(0, w.Last().Ended()+w.Last().InFlight()-w[0].Ended()-w[0].InFlight())
 		}
 	}
 	return sum
 }
 
-// scalesBy is the trigger of the spec's family and its target for each model.
-func (d *driven) scalesBy() (*trigger, []float64, error) {
-	base, name, _ := strings.Cut(d.spec.Family, ":")
+// ScalesBy is the trigger of the spec's family and its target for each model.
+func (d *Driven) ScalesBy() (*Trigger, []float64, error) {
+	base, name, _ := strings.Cut(d.Spec.Family, ":")
 	t := familyOf(base).triggerNamed(name)
-	targets, err := forEach(d.scenario, d.spec, name, t.published)
+	targets, err := d.Spec.ForEach(d.Scenario, name, t.Published)
 	return t, targets, err
 }
 
-// parameters say which variants are driven and what becomes of the others.
-func (d *driven) parameters() []Parameter {
+// Parameters say which variants are driven and what becomes of the others.
+func (d *Driven) Parameters() []Parameter {
 	others := "to their minimum after " + horizontal.Window.String()
-	if split, ok := d.spec.Value("split"); ok {
+	if split, ok := d.Spec.Value("split"); ok {
 		others = split + ", else " + others
 	}
-	return []Parameter{{"variant", chosen(d.scenario, d.choice)}, {"otherVariants", others}}
+	return []Parameter{{"variant", chosen(d.Scenario, d.Choice)}, {"otherVariants", others}}
 }
 
-// bounds are the least and the most replicas, of every variant unless all have the same,
+// Bounds are the least and the most replicas, of every variant unless all have the same,
 // under the names by which people set them.
-func (d *driven) bounds(least, most string) []Parameter {
+func (d *Driven) Bounds(least, most string) []Parameter {
 	var names, lows, highs []string
-	for m := range d.choice {
-		names = append(names, d.scenario.Models[m].Variants[d.choice[m]].Name)
-		lows, highs = append(lows, strconv.Itoa(d.least[m])), append(highs, strconv.Itoa(d.most[m]))
+	for m := range d.Choice {
+		names = append(names, d.Scenario.Models[m].Variants[d.Choice[m]].Name)
+		lows, highs = append(lows, strconv.Itoa(d.Least[m])), append(highs, strconv.Itoa(d.Most[m]))
 	}
-	return []Parameter{{least, oneOrEach(names, lows)}, {most, oneOrEach(names, highs)}}
+	return []Parameter{{least, OneOrEach(names, lows)}, {most, OneOrEach(names, highs)}}
 }
 
-// perModel renders numbers of the models: once where all have the same.
-func (d *driven) perModel(values []float64) string {
+// PerModel renders numbers of the models: once where all have the same.
+func (d *Driven) PerModel(values []float64) string {
 	var names, texts []string
 	for m := range values {
-		names, texts = append(names, d.scenario.Models[m].ID), append(texts, number(values[m]))
+		names, texts = append(names, d.Scenario.Models[m].ID), append(texts, number(values[m]))
 	}
-	return oneOrEach(names, texts)
+	return OneOrEach(names, texts)
 }
 
 // variantsOf is the variant of each model that the spec names, else that of the choice.
@@ -228,7 +237,7 @@ func (s *Scenario) split(spec Spec, choice []int) ([][]int, error) {
 			return nil, fmt.Errorf("policy %q: split has variant %s twice; expected once", spec, name)
 		case choice != nil && choice[index.Model] == index.Variant:
 			return nil, fmt.Errorf("policy %q: split has variant %s, which is the driven one; expected others", spec, name)
-		case bounded(variant, n) != n:
+		case variant.Bounded(n) != n:
 			return nil, fmt.Errorf("policy %q: split has %d replicas of variant %s; expected %s, as its own bounds say", spec, n, name, variant.bounds())
 		default:
 			*place = n

@@ -27,8 +27,6 @@ func TestSplitStandsBesideTheDrivenVariant(t *testing.T) {
 		"static:3,variant=c":               {{0, 0, 3}},
 		"static:3,split=b:2":               {{3, 2, 0}},
 		"static:split=a:1+c:2":             {{1, 0, 2}},
-		"kpa:inflight=10,split=b:2":        {{13, 2, 1}},
-		"planner:mode=load,split=b:2+c:0":  {{1, 2, 0}},
 		"keda:inflight=10,split=b:0+c:0":   {{4, 0, 0}},
 		"keda:inflight=30,min=0,split=b:2": {{3, 2, 1}},
 	} {
@@ -46,11 +44,9 @@ func TestFlowIsSharedWithTheSplit(t *testing.T) {
 	model.Variants[0].Pods[0].Scrapes = []Scrape{said(30, 0, 0, 0, 0), said(60, 290, 0, 10, 0)}
 	model.Variants[1].Pods[0].Scrapes = []Scrape{said(30, 0, 0, 0, 0), said(60, 890, 0, 10, 0)}
 	for name, want := range map[string][][]int{
-		"hpa:rps=10":                         {{4, 1}}, // 40 per second; four more at once
-		"hpa:rps=10,variant=b":               {{1, 4}},
-		"hpa:rps=10,variant=b,split=a:1":     {{1, 3}}, // three quarters of them
-		"kpa:rps=10,utilization=1":           {{4, 1}},
-		"kpa:rps=10,utilization=1,split=b:1": {{1, 1}},
+		"hpa:rps=10":                     {{4, 1}}, // 40 per second; four more at once
+		"hpa:rps=10,variant=b":           {{1, 4}},
+		"hpa:rps=10,variant=b,split=a:1": {{1, 3}}, // three quarters of them
 	} {
 		p := baseline(t, name, y.scenario, 0)
 		assert.Equal(t, want, p.Decide(y.view).Replicas, name)
@@ -164,34 +160,5 @@ func TestKEDAComesToItsDocumentedCounts(t *testing.T) {
 		y.view.Models[0].Gateway = []GatewayScrape{{Gateway: simulation.Gateway{Queue: c.queue}}}
 		p := baseline(t, "keda:queue=10,min=0,activation="+c.activation, y.scenario, 0)
 		assert.Equal(t, [][]int{{c.expects}}, p.Decide(y.view).Replicas, "%+v", c)
-	}
-}
-
-func TestSaturationThresholds(t *testing.T) {
-	for name, want := range map[string][][]int{
-		// Ten of a thousand tokens in a cache of ten thousand; nobody waits.
-		"saturation-v1:kvCacheThreshold=0.5":    {{2}},
-		"saturation-v1:kvSpareTrigger=0.1":      {{1}},
-		"saturation-v2:kvCacheThreshold=0.2":    {{4}},
-		"saturation-v2:scaleUpThreshold=0.6":    {{2}},
-		"saturation-v2:scaleUpThreshold=0.75":   {{1}},
-		"saturation-v2:queueLengthThreshold=99": {{1}},
-	} {
-		y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
-		y.inFlight = constant(6)
-		y.beat(0)
-		s := spec(t, name)
-		var rule saturationRule = newSaturationV1(y.scenario, s)
-		if s.Family == policySaturationV2 {
-			rule = newSaturationV2(y.scenario, s)
-		}
-		assert.Equal(t, want, direct{rule, y.scenario}.Decide(y.view).Replicas, name)
-	}
-	y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
-	y.inFlight = constant(60)
-	assert.Equal(t, "0s [2]", y.play(baseline(t, "saturation-v1:up=0s", y.scenario, 0), time.Minute)[0], "its HPA waits for nothing")
-	p := baseline(t, "saturation-v2:kvCacheThreshold=0.7,scaleUpThreshold=0.8,down=60s", y.scenario, 0)
-	for _, want := range []Parameter{{"kvCacheThreshold", "0.7"}, {"scaleUpThreshold", "0.8"}, {"scaleDown", "window 1m0s, 10 pods per 2m30s"}} {
-		assert.Contains(t, p.Parameters(), want)
 	}
 }

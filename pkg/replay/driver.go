@@ -9,9 +9,9 @@ import (
 
 // driver lets one HPA drive a variant of each model by one trigger.
 type driver struct {
-	driven
+	Driven
 	// trigger is what they scale by, and targets what one replica of each model is to have.
-	trigger     *trigger
+	trigger     *Trigger
 	targets     []float64
 	tolerance   float64
 	window      time.Duration
@@ -20,22 +20,22 @@ type driver struct {
 
 // newDriver makes the HPAs. The published maximum is that of a variant without a bound.
 func newDriver(s *Scenario, spec Spec, choice []int, wake time.Duration, published int) (driver, error) {
-	d := driver{tolerance: spec.float("tolerance", horizontal.Tolerance), window: spec.span("window", s.Collection.Window)}
+	d := driver{tolerance: spec.Float("tolerance", horizontal.Tolerance), window: spec.Span("window", s.Collection.Window)}
 	var err error
-	if d.driven, err = newDriven(s, spec, choice, published); err != nil {
+	if d.Driven, err = NewDriven(s, spec, choice, published); err != nil {
 		return d, err
 	}
-	if d.trigger, d.targets, err = d.scalesBy(); err != nil {
+	if d.trigger, d.targets, err = d.ScalesBy(); err != nil {
 		return d, err
 	}
 	_, window := spec.Value("window")
 	_, split := spec.Value("split")
-	if window && d.trigger.gauge != nil && !split {
-		return d, fmt.Errorf("policy %q: window has no effect on %s, which is that of the last scrape; expected it with rps or intok", spec, d.trigger.name)
+	if window && d.trigger.Gauge != nil && !split {
+		return d, fmt.Errorf("policy %q: window has no effect on %s, which is that of the last scrape; expected it with rps or intok", spec, d.trigger.Name)
 	}
-	for m, v := range d.choice {
+	for m, v := range d.Choice {
 		h := newHorizontal(&s.Models[m].Variants[v], wake)
-		h.Min, h.Max = max(horizontal.Min, d.least[m]), d.most[m]
+		h.Min, h.Max = max(horizontal.Min, d.Least[m]), d.Most[m]
 		h.Behavior = behaviorOf(spec)
 		d.autoscalers = append(d.autoscalers, h)
 	}
@@ -47,7 +47,7 @@ func behaviorOf(spec Spec) *horizontal.Behavior {
 	for _, key := range []string{"up", "down", "tolerance"} {
 		if _, given := spec.Value(key); given {
 			b := horizontal.Defaults()
-			b.Up.Window, b.Down.Window = spec.span("up", b.Up.Window), spec.span("down", b.Down.Window)
+			b.Up.Window, b.Down.Window = spec.Span("up", b.Up.Window), spec.Span("down", b.Down.Window)
 			return &b
 		}
 	}
@@ -62,12 +62,12 @@ func (d *driver) Next(now time.Duration) time.Duration {
 	return now + horizontal.Period
 }
 
-// looks implements looker.
-func (d *driver) looks() (every, back time.Duration) { return 0, d.window }
+// looks implements Looker.
+func (d *driver) Looks() (every, back time.Duration) { return 0, d.window }
 
 // drive is one round of every HPA.
 func (d *driver) drive(view *View, propose func(m int, model *ModelView, variant *VariantView) (int, bool)) Answer {
-	return d.answer(view, func(m int, model *ModelView, variant *VariantView) int {
+	return d.Answer(view, func(m int, model *ModelView, variant *VariantView) int {
 		return d.autoscalers[m].Reconcile(view.Now, variant.Replicas, func() (int, bool) { return propose(m, model, variant) })
 	})
 }
@@ -78,7 +78,7 @@ func (d *driver) external(now time.Duration, m int, model *ModelView, variant *V
 	if !ok {
 		return 0, false
 	}
-	value *= d.share(m, model, now, d.window)
+	value *= d.Share(m, model, now, d.window)
 	return horizontal.SharedReplicas(horizontal.ToMilli(value), len(variant.Pods), targetOf(d.targets[m]), d.tolerance), true
 }
 
@@ -86,7 +86,7 @@ func (d *driver) external(now time.Duration, m int, model *ModelView, variant *V
 // sleep and the trigger counts requests, those that the gateway holds back.
 func (d *driver) value(now time.Duration, m int, model *ModelView) (float64, bool) {
 	value, known := d.trigger.sum(model, now, d.window)
-	if d.least[m] == 0 && d.trigger.gauge != nil && d.trigger.name != triggerKV && len(model.Gateway) > 0 {
+	if d.Least[m] == 0 && d.trigger.Gauge != nil && d.trigger.Name != triggerKV && len(model.Gateway) > 0 {
 		value += float64(model.Gateway[len(model.Gateway)-1].Queue)
 	}
 	return value, known
@@ -96,9 +96,9 @@ func (d *driver) value(now time.Duration, m int, model *ModelView) (float64, boo
 func (d *driver) parameters() []Parameter {
 	up, down := "to the double or to 4 per "+horizontal.Period.String()+", the larger", "window "+horizontal.Window.String()
 	if b := d.autoscalers[0].Behavior; b != nil {
-		up, down = describe(b.Up), describe(b.Down)
+		up, down = Describe(b.Up), Describe(b.Down)
 	}
-	return append(d.driven.parameters(),
+	return append(d.Driven.Parameters(),
 		Parameter{"syncPeriod", horizontal.Period.String()},
 		Parameter{"tolerance", number(d.tolerance)},
 		Parameter{"scaleUp", up},
@@ -107,4 +107,4 @@ func (d *driver) parameters() []Parameter {
 }
 
 // targetText is the target, of every model unless all have the same.
-func (d *driver) targetText() string { return d.perModel(d.targets) }
+func (d *driver) targetText() string { return d.PerModel(d.targets) }

@@ -37,7 +37,7 @@ func newStatic(s *Scenario, spec Spec, choice []int) (fleet, error) {
 	if err != nil {
 		return fleet{}, err
 	}
-	numbers, err := forEach(s, spec, staticKey, unset)
+	numbers, err := spec.ForEach(s, staticKey, unset)
 	if err != nil {
 		return fleet{}, err
 	}

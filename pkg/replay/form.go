@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// form is how the value of a setting is written.
-type form struct {
+// Form is how the value of a setting is written.
+type Form struct {
 	// expected says it to people.
 	expected string
 	// one reads a value and gives it back in the one spelling that all equal ones have;
@@ -24,7 +24,7 @@ type form struct {
 const between = "+"
 
 // read checks a value and spells it in the one way.
-func (f form) read(value string) (string, error) {
+func (f Form) read(value string) (string, error) {
 	parts := []string{value}
 	if f.each {
 		parts = strings.Split(value, between)
@@ -39,8 +39,8 @@ func (f form) read(value string) (string, error) {
 	return strings.Join(parts, between), nil
 }
 
-// ofEach lets the form have a value for each model.
-func (f form) ofEach() form {
+// OfEach lets the form have a value for each model.
+func (f Form) OfEach() Form {
 	f.each = true
 	return f
 }
@@ -51,41 +51,41 @@ const mostTarget = 1e12
 // orZero is a lower bound that lets a number be 0.
 const orZero = -math.SmallestNonzeroFloat64
 
-// numberOf is a number above one bound and up to another.
-func numberOf(above, most float64, expected string) form {
-	return form{expected: expected, one: func(text string) (string, bool) {
+// NumberOf is a number above one bound and up to another.
+func NumberOf(above, most float64, expected string) Form {
+	return Form{expected: expected, one: func(text string) (string, bool) {
 		value, err := strconv.ParseFloat(text, 64)
 		// A negative zero is a zero.
 		return number(value + 0), err == nil && value > above && value <= most
 	}}
 }
 
-// countOf is a whole number, in digits alone.
-func countOf(least, most int, expected string) form {
-	return form{expected: expected, one: func(text string) (string, bool) {
+// CountOf is a whole number, in digits alone.
+func CountOf(least, most int, expected string) Form {
+	return Form{expected: expected, one: func(text string) (string, bool) {
 		n, err := strconv.Atoi(text)
 		return text, err == nil && n >= least && n <= most && strconv.Itoa(n) == text
 	}}
 }
 
-// spanOf is a time in whole seconds, with its unit.
-func spanOf(least, most time.Duration, expected string) form {
-	return form{expected: expected, one: func(text string) (string, bool) {
+// SpanOf is a time in whole seconds, with its unit.
+func SpanOf(least, most time.Duration, expected string) Form {
+	return Form{expected: expected, one: func(text string) (string, bool) {
 		d, err := time.ParseDuration(text)
 		return inSeconds(d), err == nil && d >= least && d <= most && d%time.Second == 0
 	}}
 }
 
-// oneOf is one of some words.
-func oneOf(words ...string) form {
-	return form{expected: alternatives(words), one: func(text string) (string, bool) {
+// OneOf is one of some words.
+func OneOf(words ...string) Form {
+	return Form{expected: alternatives(words), one: func(text string) (string, bool) {
 		return text, slices.Contains(words, text)
 	}}
 }
 
 // splitOf are numbers of replicas by the names of variants.
-func splitOf(expected string) form {
-	return form{expected: expected, each: true, one: func(text string) (string, bool) {
+func splitOf(expected string) Form {
+	return Form{expected: expected, each: true, one: func(text string) (string, bool) {
 		name, count, _ := strings.Cut(text, ":")
 		n, err := strconv.Atoi(count)
 		return text, name != "" && err == nil && n >= 0 && n <= MostReplicas && strconv.Itoa(n) == count
@@ -93,15 +93,15 @@ func splitOf(expected string) form {
 }
 
 // textOf is any text that needs no quotes.
-func textOf(expected string) form {
-	return form{expected: expected, one: func(text string) (string, bool) {
+func textOf(expected string) Form {
+	return Form{expected: expected, one: func(text string) (string, bool) {
 		return text, text != "" && !strings.ContainsAny(text, "= \t")
 	}}
 }
 
 // nameOf is a name.
-func nameOf(expected string) form {
-	return form{expected: expected, one: func(text string) (string, bool) {
+func nameOf(expected string) Form {
+	return Form{expected: expected, one: func(text string) (string, bool) {
 		return text, text != "" && !strings.ContainsAny(text, ":= \t")
 	}}
 }

@@ -22,11 +22,10 @@ func newHorizontal(v *Variant, wake time.Duration) *horizontal.Autoscaler {
 	return h
 }
 
-// boundedHorizontal is newHorizontal with the most replicas of a variant without a bound: the
-// published default, if there is one, and what all nodes would hold if they were empty. The
-// HPA itself has no default (noDefault), and who has to write a maximum writes what could ever
-// run.
-func boundedHorizontal(s *Scenario, v *Variant, published int) *horizontal.Autoscaler {
+// HPA is an HPA of a variant, with the most replicas of one without a bound: the published
+// default, if there is one, and what all nodes would hold if they were empty. The HPA itself
+// has no default (0), and who has to write a maximum writes what could ever run.
+func (s *Scenario) HPA(v *Variant, published int) *horizontal.Autoscaler {
 	h := newHorizontal(v, horizontal.Period)
 	if v.Policy.Max >= 0 {
 		return h

@@ -24,10 +24,10 @@ func newHPA(s *Scenario, spec Spec, choice []int) (*hpa, error) {
 // Decide implements Policy.
 func (h *hpa) Decide(view *View) Answer {
 	return h.drive(view, func(m int, model *ModelView, variant *VariantView) (int, bool) {
-		if h.trigger.gauge == nil {
+		if h.trigger.Gauge == nil {
 			return h.external(view.Now, m, model, variant)
 		}
-		return horizontal.AverageReplicas(readings(variant.Pods, h.trigger.gauge), variant.Replicas, targetOf(h.targets[m]), h.tolerance)
+		return horizontal.AverageReplicas(readings(variant.Pods, h.trigger.Gauge), variant.Replicas, targetOf(h.targets[m]), h.tolerance)
 	})
 }
 
@@ -49,13 +49,13 @@ func readings(pods []Pod, value func(Scrape) float64) []horizontal.Reading {
 
 // Parameters implements Policy.
 func (h *hpa) Parameters() []Parameter {
-	bounds := h.bounds("minReplicas", "maxReplicas")
-	if !h.mostGiven {
+	bounds := h.Bounds("minReplicas", "maxReplicas")
+	if !h.MostGiven {
 		bounds[1].Value += " (has no default: the variant's bound, else what empty nodes hold)"
 	}
-	metric := []Parameter{{"metric", h.trigger.metric}, {"metricType", "Pods"}}
-	if h.trigger.gauge == nil {
-		metric = []Parameter{{"metric", h.trigger.query}, {"metricType", "External"}, {"window", h.window.String()}}
+	metric := []Parameter{{"metric", h.trigger.Metric}, {"metricType", "Pods"}}
+	if h.trigger.Gauge == nil {
+		metric = []Parameter{{"metric", h.trigger.Query}, {"metricType", "External"}, {"window", h.window.String()}}
 	}
 	return slices.Concat(metric, []Parameter{{"targetAverageValue", h.targetText()}}, bounds, h.parameters())
 }

@@ -16,10 +16,10 @@ const (
 )
 
 // kedaSettings are those of a ScaledObject beside the ones of its HPA.
-var kedaSettings = []setting{
-	{"polling", spanOf(time.Second, longestWindow, "pollingInterval in whole seconds, from 1s to 3600s, such as 30s; it rules the steps from and to no replica")},
-	{"cooldown", spanOf(0, longestWindow, "cooldownPeriod in whole seconds, up to 3600s, such as 300s; it rules the step to no replica")},
-	{"activation", numberOf(orZero, mostTarget, "activationThreshold, at least 0: above it a sleeping model wakes, such as 0")},
+var kedaSettings = []Setting{
+	{"polling", SpanOf(time.Second, longestWindow, "pollingInterval in whole seconds, from 1s to 3600s, such as 30s; it rules the steps from and to no replica")},
+	{"cooldown", SpanOf(0, longestWindow, "cooldownPeriod in whole seconds, up to 3600s, such as 300s; it rules the step to no replica")},
+	{"activation", NumberOf(orZero, mostTarget, "activationThreshold, at least 0: above it a sleeping model wakes, such as 0")},
 }
 
 // keda drives the chosen variant of each model by a sum over all replicas of the model,
@@ -48,8 +48,8 @@ type keda struct {
 
 func newKEDA(s *Scenario, spec Spec, choice []int) (*keda, error) {
 	k := &keda{
-		polling: spec.span("polling", kedaPolling), cooldown: spec.span("cooldown", kedaCooldown),
-		activation: spec.float("activation", 0), active: slices.Repeat([]time.Duration{-1}, len(choice)),
+		polling: spec.Span("polling", kedaPolling), cooldown: spec.Span("cooldown", kedaCooldown),
+		activation: spec.Float("activation", 0), active: slices.Repeat([]time.Duration{-1}, len(choice)),
 	}
 	var err error
 	k.driver, err = newDriver(s, spec, choice, k.polling, kedaMax)
@@ -59,7 +59,7 @@ func newKEDA(s *Scenario, spec Spec, choice []int) (*keda, error) {
 // Next implements Policy.
 func (k *keda) Next(now time.Duration) time.Duration {
 	next := k.driver.Next(now)
-	if now < 0 || !slices.Contains(k.least, 0) {
+	if now < 0 || !slices.Contains(k.Least, 0) {
 		return next
 	}
 	return min(next, after(now, k.polling))
@@ -67,8 +67,8 @@ func (k *keda) Next(now time.Duration) time.Duration {
 
 // Decide implements Policy.
 func (k *keda) Decide(view *View) Answer {
-	return k.answer(view, func(m int, model *ModelView, variant *VariantView) int {
-		if k.least[m] == 0 {
+	return k.Answer(view, func(m int, model *ModelView, variant *VariantView) int {
+		if k.Least[m] == 0 {
 			if wanted, ruled := k.activate(view.Now, m, model, variant.Replicas); ruled {
 				return wanted
 			}
@@ -107,22 +107,22 @@ func (k *keda) activate(now time.Duration, m int, model *ModelView, current int)
 
 // Parameters implements Policy.
 func (k *keda) Parameters() []Parameter {
-	bounds := k.bounds("minReplicaCount", "maxReplicaCount")
-	if !k.mostGiven {
+	bounds := k.Bounds("minReplicaCount", "maxReplicaCount")
+	if !k.MostGiven {
 		bounds[1].Value += fmt.Sprintf(" (%d by default, unless the variant has a bound or fewer fit)", kedaMax)
 	}
 	polling, cooldown := k.polling.String(), k.cooldown.String()
-	if slices.Contains(k.least, 0) {
+	if slices.Contains(k.Least, 0) {
 		bounds = append(bounds, Parameter{"activationThreshold", number(k.activation)})
 	} else {
 		polling += ", for the first replica only"
 		cooldown += ", without effect: it rules the step to no replica"
 	}
-	if k.trigger.flow != nil {
+	if k.trigger.Flow != nil {
 		bounds = append(bounds, Parameter{"window", k.window.String()})
 	}
 	return slices.Concat([]Parameter{
-		{"query", k.trigger.query},
+		{"query", k.trigger.Query},
 		{"metricType", "AverageValue"},
 		{"threshold", k.targetText()},
 		{"pollingInterval", polling},

@@ -63,7 +63,7 @@ func TestALessonChangesNothingElse(t *testing.T) {
 		assert.Equal(t, play(told, policy).Requests, first.Requests, "nothing of the lesson counts")
 		assert.Equal(t, first, play(trial, policy), "it is over")
 	}
-	for _, policy := range []string{"hpa:rps=2", "planner:itl=30"} {
+	for _, policy := range []string{"hpa:rps=2", "keda"} {
 		assert.Equal(t, play(told, policy), play(trial, policy), "%s is a rival, or knows all anyway", policy)
 	}
 }

@@ -180,8 +180,8 @@ func (t tally) minute(length time.Duration) Minute {
 	return m
 }
 
-// mean is the mean token shape of all requests of a model; zero without any.
-func (l Load) mean(model int) capacity.TokenShape {
+// Mean is the mean token shape of all requests of a model; zero without any.
+func (l Load) Mean(model int) capacity.TokenShape {
 	requests, input, output := 0.0, 0.0, 0.0
 	for _, m := range l[model] {
 		n := float64(m.Rate) * m.Length.Seconds()

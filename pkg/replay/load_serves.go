@@ -24,14 +24,14 @@ func roundShape(shape capacity.TokenShape) capacity.TokenShape {
 	return capacity.TokenShape{Input: round(shape.Input), Output: round(shape.Output)}
 }
 
-// serves is the largest rate of requests of a shape at which one replica keeps the SLO
+// Serves is the largest rate of requests of a shape at which one replica keeps the SLO
 // for the share of the requests that the scenario's policy states, if they arrive
 // independently; without an SLO, the rate of its full batch. It is 0 where no rate keeps the SLO, and for an unknown shape.
 // Shapes count to the nearest per cent. It takes about a millisecond: ask for the rates
 // of a whole load instead where that does.
-func (s *Scenario) serves(model, variant int, shape capacity.TokenShape) capacity.Rate {
+func (s *Scenario) Serves(model, variant int, shape capacity.TokenShape) capacity.Rate {
 	m := &s.Models[model]
-	queue, ok := serving.NewQueue(s.latency(model, variant), roundShape(shape), serving.Arrivals{})
+	queue, ok := serving.NewQueue(s.Latency(model, variant), roundShape(shape), serving.Arrivals{})
 	if !ok {
 		return 0
 	}
@@ -43,9 +43,9 @@ func (s *Scenario) serves(model, variant int, shape capacity.TokenShape) capacit
 func (s *Scenario) servesOf(model, variant int, at question) capacity.Rate {
 	m := &s.Models[model]
 	if at.dispersion == 0 {
-		return s.serves(model, variant, at.shape)
+		return s.Serves(model, variant, at.shape)
 	}
-	each, _ := serving.SharedRate(s.latency(model, variant), at.shape, at.rate, at.dispersion, m.SLO, s.Policy.Share)
+	each, _ := serving.SharedRate(s.Latency(model, variant), at.shape, at.rate, at.dispersion, m.SLO, s.Policy.Share)
 	return each
 }
 
@@ -80,7 +80,7 @@ func (s *Scenario) Rates(load Load) [][][]capacity.Rate {
 func (s *Scenario) meanRates(load Load) [][][]capacity.Rate {
 	shapeOf := func(m Minute) capacity.TokenShape { return roundShape(m.Shape) }
 	return eachMinute(s, load, shapeOf, func(m, v int, shape capacity.TokenShape) capacity.Rate {
-		queue, ok := serving.NewQueue(s.latency(m, v), shape, serving.Arrivals{})
+		queue, ok := serving.NewQueue(s.Latency(m, v), shape, serving.Arrivals{})
 		if !ok {
 			return 0
 		}
@@ -112,22 +112,22 @@ func eachMinute[K comparable](s *Scenario, load Load, about func(Minute) K, serv
 // cheapest is, for each model, the first of its variants by rank.
 func (s *Scenario) cheapest(load Load) []int {
 	choice := make([]int, len(s.Models))
-	for m, ranks := range s.ranked(load) {
+	for m, ranks := range s.Ranked(load) {
 		choice[m] = ranks[0]
 	}
 	return choice
 }
 
-// ranked are the variants of each model in the order of what they cost for the rate that
+// Ranked are the variants of each model in the order of what they cost for the rate that
 // they serve at the mean shape of the load; last, by their prices, those that serve
 // nothing. Equals stay in the order of the scenario.
-func (s *Scenario) ranked(load Load) [][]int {
+func (s *Scenario) Ranked(load Load) [][]int {
 	all := make([][]int, len(s.Models))
 	for m := range s.Models {
-		shape := load.mean(m)
+		shape := load.Mean(m)
 		rates := make([]float64, len(s.Models[m].Variants))
 		for v := range rates {
-			rates[v] = float64(s.serves(m, v, shape))
+			rates[v] = float64(s.Serves(m, v, shape))
 			all[m] = append(all[m], v)
 		}
 		slices.SortStableFunc(all[m], func(a, b int) int {

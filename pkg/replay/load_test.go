@@ -121,23 +121,23 @@ func TestServesIsWhatTheDecisionReckonsWith(t *testing.T) {
 		queue, ok := serving.NewQueue(s.Models[0].Variants[v].Profile, shape, serving.Arrivals{})
 		require.True(t, ok)
 		want := float64(queue.MaxRate(s.Models[0].SLO, s.Policy.Share))
-		assert.InEpsilon(t, want, float64(s.serves(0, v, shape)), 0.01)
+		assert.InEpsilon(t, want, float64(s.Serves(0, v, shape)), 0.01)
 	}
-	assert.Zero(t, s.serves(0, 0, capacity.TokenShape{}))
+	assert.Zero(t, s.Serves(0, 0, capacity.TokenShape{}))
 
 	load := Load{{{Length: time.Minute, Rate: 1, Shape: shape}, {Length: time.Minute}, {Length: time.Minute, Rate: 2, Shape: capacity.TokenShape{Input: 2000, Output: 50}}}}
 	rates := s.Rates(load)
 	require.Len(t, rates[0], 3)
 	for at := range load[0] {
 		for v := range s.Models[0].Variants {
-			assert.Equal(t, s.serves(0, v, load[0][at].Shape), rates[0][at][v])
+			assert.Equal(t, s.Serves(0, v, load[0][at].Shape), rates[0][at][v])
 		}
 	}
 }
 
 func TestTheCheapestVariantIsThatForTheLoad(t *testing.T) {
 	s := oneModel(6, 14)
-	one, two := s.serves(0, 0, someShape), s.serves(0, 1, someShape)
+	one, two := s.Serves(0, 0, someShape), s.Serves(0, 1, someShape)
 	load := loadOf(s, 0, 1, 0, 3)
 	for name, tc := range map[string]struct {
 		first, second capacity.Cost

@@ -80,8 +80,8 @@ func (o *ours) Next(now time.Duration) time.Duration {
 	return next
 }
 
-// looks implements looker.
-func (o *ours) looks() (every, back time.Duration) { return 0, o.policy.Window }
+// looks implements Looker.
+func (o *ours) Looks() (every, back time.Duration) { return 0, o.policy.Window }
 
 // round is what is due now: empty where that is only a look at the queues.
 func (o *ours) round(now time.Duration) decision.Round {
@@ -100,7 +100,7 @@ func (o *ours) Decide(view *View) Answer {
 	queued := o.sleepers.wanted(view)
 	switch {
 	case kind == "" && len(queued) == 0:
-		return Answer{Replicas: askedReplicas(view)}
+		return Answer{Replicas: view.Asked()}
 	case kind == "":
 		kind = decision.RoundEvent
 	default:
@@ -167,7 +167,7 @@ func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Varia
 			continue
 		}
 		v.Ready++
-		w := windowOf(pod.Scrapes, view.Now, o.policy.Window)
+		w := WindowOf(pod.Scrapes, view.Now, o.policy.Window)
 		v.Replicas = append(v.Replicas, w.replica(pod, view.node(pod)))
 	}
 	slices.SortFunc(waiting, func(a, b Pod) int { return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Name, b.Name)) })

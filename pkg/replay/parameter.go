@@ -51,8 +51,8 @@ func (o *ours) Parameters() []Parameter {
 	}
 	return append(out,
 		Parameter{"replicas", o.scenario.perVariant((*Variant).bounds)},
-		Parameter{"scaleUp", o.scenario.perVariant(func(v *Variant) string { return describe(v.Policy.Up) })},
-		Parameter{"scaleDown", o.scenario.perVariant(func(v *Variant) string { return describe(v.Policy.Down) })},
+		Parameter{"scaleUp", o.scenario.perVariant(func(v *Variant) string { return Describe(v.Policy.Up) })},
+		Parameter{"scaleDown", o.scenario.perVariant(func(v *Variant) string { return Describe(v.Policy.Down) })},
 		Parameter{"profile", o.scenario.perVariant((*Variant).knowledge)},
 	)
 }
@@ -94,7 +94,7 @@ func (s *Scenario) perVariant(of func(*Variant) string) string {
 			names, values = append(names, v.Name), append(values, of(v))
 		}
 	}
-	return oneOrEach(names, values)
+	return OneOrEach(names, values)
 }
 
 // perModel is perVariant for models.
@@ -104,10 +104,11 @@ func (s *Scenario) perModel(of func(decision.ModelKey) string) string {
 		key := decision.ModelKey{Namespace: s.Models[m].Namespace, ID: s.Models[m].ID}
 		names, values = append(names, key.ID), append(values, of(key))
 	}
-	return oneOrEach(names, values)
+	return OneOrEach(names, values)
 }
 
-func oneOrEach(names, values []string) string {
+// OneOrEach renders values: once where all are the same, else after the name of each.
+func OneOrEach(names, values []string) string {
 	if len(slices.Compact(slices.Clone(values))) == 1 {
 		return values[0]
 	}
@@ -118,8 +119,8 @@ func oneOrEach(names, values []string) string {
 	return strings.Join(each, "; ")
 }
 
-// describe renders a behaviour: "window 5m0s, 100% per 15s".
-func describe(b decision.Behavior) string {
+// Describe renders a behaviour: "window 5m0s, 100% per 15s".
+func Describe(b decision.Behavior) string {
 	if b.Select == decision.SelectDisabled {
 		return "disabled"
 	}

@@ -29,8 +29,8 @@ func (p *past) add(m *ModelView) {
 			for len(p.counts) <= step {
 				p.counts = append(p.counts, 0)
 			}
-			p.counts[step] += finished(last) - p.counted[pod.Name]
-			p.counted[pod.Name] = finished(last)
+			p.counts[step] += last.Ended() - p.counted[pod.Name]
+			p.counted[pod.Name] = last.Ended()
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 func (p *play) performPeak() performed {
 	s := fleetSearch{play: *p, tell: p.tell}
 	s.record, s.limit = false, Limit{}
-	ranks := p.scenario.ranked(p.load)
+	ranks := p.scenario.Ranked(p.load)
 	variants := slices.MaxFunc(ranks, func(a, b []int) int { return cmp.Compare(len(a), len(b)) })
 	for rank := range variants {
 		choice := make([]int, len(ranks))
@@ -159,7 +159,7 @@ func (s *fleetSearch) alike(choice []int) ladder {
 	fleets := func(n int) fleet {
 		replicas := make([]int, len(choice))
 		for m, v := range choice {
-			replicas[m] = bounded(&s.scenario.Models[m].Variants[v], n)
+			replicas[m] = s.scenario.Models[m].Variants[v].Bounded(n)
 		}
 		return newFleet(s.scenario, choice, replicas)
 	}
@@ -171,7 +171,7 @@ func (s *fleetSearch) alike(choice []int) ladder {
 		}
 	}
 	if len(choice) > 1 {
-		most = 1 + sort.Search(most-1, func(i int) bool { return !s.scenario.holds(fleets(i + 2).replicas) })
+		most = 1 + sort.Search(most-1, func(i int) bool { return !s.scenario.Holds(fleets(i + 2).replicas) })
 	}
 	return ladder{1, most, fleets}
 }
@@ -203,7 +203,7 @@ func (s *fleetSearch) grown(f fleet, model int, ranks []int) (fleet, bool) {
 		if most := s.scenario.Models[model].Variants[v].Policy.Max; most >= 0 && n > most {
 			continue
 		}
-		if more := f.but(model, v, n); s.scenario.holds(more.replicas) {
+		if more := f.but(model, v, n); s.scenario.Holds(more.replicas) {
 			return more, true
 		}
 	}

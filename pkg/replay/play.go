@@ -61,7 +61,7 @@ func (p *play) startOf(policy Policy, initial [][]int) [][]int {
 			case fixed[m][v] >= 0:
 				initial[m][v] = fixed[m][v]
 			case v == choice[m]:
-				initial[m][v] = bounded(variant, p.enough(m, v, fixed[m]))
+				initial[m][v] = variant.Bounded(p.enough(m, v, fixed[m]))
 			default:
 				initial[m][v] = variant.Policy.Min
 			}

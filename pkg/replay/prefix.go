@@ -19,8 +19,8 @@ func (s *Scenario) Prompts() bool {
 	})
 }
 
-// latency is the profile of a variant with what it does not compute of prompts.
-func (s *Scenario) latency(model, variant int) serving.Profile {
+// Latency is the profile of a variant with what it does not compute of prompts.
+func (s *Scenario) Latency(model, variant int) serving.Profile {
 	v := &s.Models[model].Variants[variant]
 	hits := v.PrefixHits
 	if v.PrefixCache && s.found != nil {

@@ -65,8 +65,8 @@ func TestWhatACacheFinds(t *testing.T) {
 		require.NoError(t, err)
 		// The first of them finds nothing.
 		assert.InDelta(t, want, cached.found[0][1], 1e-3)
-		assert.InDelta(t, float64(smallProfile.PerPrefillToken)*(1-want), float64(cached.latency(0, 1).PerPrefillToken), 1e-4)
-		assert.Equal(t, smallProfile, cached.latency(0, 0), "the other one has no cache")
+		assert.InDelta(t, float64(smallProfile.PerPrefillToken)*(1-want), float64(cached.Latency(0, 1).PerPrefillToken), 1e-4)
+		assert.Equal(t, smallProfile, cached.Latency(0, 0), "the other one has no cache")
 	}
 	assert.Nil(t, s.found, "the scenario itself stays as it is")
 	// Nine others come between two that are alike: room for one of them is too little.

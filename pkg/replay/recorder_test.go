@@ -95,7 +95,7 @@ func TestRecordedMovesTellTheSameStory(t *testing.T) {
 }
 
 func TestRecordedDecisionsFollowEachOther(t *testing.T) {
-	for _, policy := range []string{"hybrid", "saturation-v1", "static:3"} {
+	for _, policy := range []string{"hybrid", "hpa:rps=6", "static:3"} {
 		p := played(t, two(), hill(t), policy, 30*time.Second)
 		performed := p.perform()
 		require.NoError(t, performed.err)

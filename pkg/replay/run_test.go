@@ -66,7 +66,6 @@ func short(t *testing.T, points ...workload.Point) Source {
 var everyPolicy = []string{
 	"capacity-only", "hybrid", "static:2", "peak", "hpa:rps=9", "hpa:intok=2000", "hpa:inflight=12", "hpa:queue", "hpa:kv",
 	"keda", "keda:rps=9", "keda:intok=2000", "keda:inflight=12", "keda:kv=0.8",
-	"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner",
 }
 
 func TestEveryPolicyIsTried(t *testing.T) {
@@ -143,7 +142,7 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 		change func(*Options)
 		says   string
 	}{
-		"an unknown policy":         {func(o *Options) { o.Policies = []string{"hybrid", "magic"} }, `unknown policy "magic"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner`},
+		"an unknown policy":         {func(o *Options) { o.Policies = []string{"hybrid", "magic"} }, `unknown policy "magic"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda`},
 		"a pattern as a name":       {func(o *Options) { o.Policies = []string{"static:N"} }, `unknown policy "static:N"`},
 		"fewer replicas than none":  {func(o *Options) { o.Policies = []string{"static:-1"} }, `policy "static:-1": "-1" is no number`},
 		"a number with a sign":      {func(o *Options) { o.Policies = []string{"static:+3"} }, "expected 0 to 100000"},

@@ -6,13 +6,13 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// A replica's scrapes within a window, oldest first, and the samples that the manager's
-// queries would make of them: means of gauges, rates and ratios of sums over the window,
+// Window is a replica's scrapes within a time, oldest first, with the samples that the
+// manager's queries would make of them: means of gauges, rates and ratios of sums over the window,
 // and what happened between the last two scrapes.
-type window []Scrape
+type Window []Scrape
 
-// windowOf are the scrapes of the last length of time before now.
-func windowOf(scrapes []Scrape, now, length time.Duration) window {
+// WindowOf are the scrapes of the last length of time before now.
+func WindowOf(scrapes []Scrape, now, length time.Duration) Window {
 	first := len(scrapes)
 	for first > 0 && scrapes[first-1].At > now-length {
 		first--
@@ -20,14 +20,14 @@ func windowOf(scrapes []Scrape, now, length time.Duration) window {
 	return scrapes[first:]
 }
 
-func (w window) last() Scrape { return w[len(w)-1] }
+func (w Window) Last() Scrape { return w[len(w)-1] }
 
 func known(value float64, t time.Duration) decision.Sample {
 	return decision.Sample{Value: value, Time: at(t), Present: true}
 }
 
 // mean is that of a gauge; absent without a scrape.
-func (w window) mean(of func(Scrape) float64) decision.Sample {
+func (w Window) mean(of func(Scrape) float64) decision.Sample {
 	if len(w) == 0 {
 		return decision.Sample{}
 	}
@@ -35,33 +35,33 @@ func (w window) mean(of func(Scrape) float64) decision.Sample {
 	for _, s := range w {
 		sum += of(s)
 	}
-	return known(sum/float64(len(w)), w.last().At)
+	return known(sum/float64(len(w)), w.Last().At)
 }
 
-// rate is how much a sum grew per second; absent before the second scrape.
-func (w window) rate(of func(Scrape) float64) decision.Sample {
+// Rate is how much a sum grew per second; absent before the second scrape.
+func (w Window) Rate(of func(Scrape) float64) decision.Sample {
 	if len(w) < 2 {
 		return decision.Sample{}
 	}
-	return known((of(w.last())-of(w[0]))/(w.last().At-w[0].At).Seconds(), w.last().At)
+	return known((of(w.Last())-of(w[0]))/(w.Last().At-w[0].At).Seconds(), w.Last().At)
 }
 
-// ratio is how much one sum grew for each unit of another; absent while that one does
+// Ratio is how much one sum grew for each unit of another; absent while that one does
 // not grow.
-func (w window) ratio(sum, count func(Scrape) float64) decision.Sample {
-	if len(w) < 2 || count(w.last()) <= count(w[0]) {
+func (w Window) Ratio(sum, count func(Scrape) float64) decision.Sample {
+	if len(w) < 2 || count(w.Last()) <= count(w[0]) {
 		return decision.Sample{}
 	}
-	return known((sum(w.last())-sum(w[0]))/(count(w.last())-count(w[0])), w.last().At)
+	return known((sum(w.Last())-sum(w[0]))/(count(w.Last())-count(w[0])), w.Last().At)
 }
 
 // slope is that of the least-squares line through a gauge, per second, as PromQL's
 // deriv has it; absent before the second scrape.
-func (w window) slope(of func(Scrape) float64) decision.Sample {
+func (w Window) slope(of func(Scrape) float64) decision.Sample {
 	if len(w) < 2 {
 		return decision.Sample{}
 	}
-	return known(slope(len(w), func(i int) (x, y float64) { return w[i].At.Seconds(), of(w[i]) }), w.last().At)
+	return known(slope(len(w), func(i int) (x, y float64) { return w[i].At.Seconds(), of(w[i]) }), w.Last().At)
 }
 
 // slope is that of the least-squares line through n points.
@@ -83,18 +83,21 @@ func slope(n int, point func(i int) (x, y float64)) float64 {
 
 // recent is the rate at which requests arrived between the last two scrapes: those that
 // ended and the change of what is there.
-func (w window) recent() (decision.Sample, time.Duration) {
+func (w Window) recent() (decision.Sample, time.Duration) {
 	if len(w) < 2 {
 		return decision.Sample{}, 0
 	}
 	a, b := w[len(w)-2], w[len(w)-1]
 	span := b.At - a.At
-	arrived := finished(b) - finished(a) + inFlight(b) - inFlight(a)
+	arrived := b.Ended() - a.Ended() + b.InFlight() - a.InFlight()
 	return known(max(0, arrived)/span.Seconds(), b.At), span
 }
 
-func finished(s Scrape) float64 { return float64(s.Finished) }
-func inFlight(s Scrape) float64 { return float64(s.Running + s.Waiting) }
+// Ended counts the requests that a replica has answered.
+func (s Scrape) Ended() float64 { return float64(s.Finished) }
+
+// InFlight counts those that it has, running and waiting.
+func (s Scrape) InFlight() float64 { return float64(s.Running + s.Waiting) }
 
 // met is the share of the requests that kept the promise, of those that the model's replicas
 // completed within the window.
@@ -102,13 +105,13 @@ func (m *ModelView) met(now, length time.Duration) decision.Sample {
 	finished, missed, last := uint64(0), uint64(0), time.Duration(0)
 	for v := range m.Variants {
 		for _, pod := range m.Variants[v].Pods {
-			w := windowOf(pod.Scrapes, now, length)
-			if len(w) < 2 || w.last().Finished < w[0].Finished {
+			w := WindowOf(pod.Scrapes, now, length)
+			if len(w) < 2 || w.Last().Finished < w[0].Finished {
 				continue
 			}
-			finished += w.last().Finished - w[0].Finished
-			missed += w.last().Missed - w[0].Missed
-			last = max(last, w.last().At)
+			finished += w.Last().Finished - w[0].Finished
+			missed += w.Last().Missed - w[0].Missed
+			last = max(last, w.Last().At)
 		}
 	}
 	if finished == 0 {
@@ -118,25 +121,25 @@ func (m *ModelView) met(now, length time.Duration) decision.Sample {
 }
 
 // replica is what the manager would know of a serving replica.
-func (w window) replica(pod Pod, node string) decision.Replica {
+func (w Window) replica(pod Pod, node string) decision.Replica {
 	r := decision.Replica{
 		Name: pod.Name, Node: node, Since: at(pod.Ready),
 		Waiting:        w.mean(func(s Scrape) float64 { return float64(s.Waiting) }),
 		Running:        w.mean(func(s Scrape) float64 { return float64(s.Running) }),
-		Served:         w.rate(finished),
-		InFlightGrowth: w.slope(inFlight),
-		InService:      w.ratio(func(s Scrape) float64 { return s.InService.Seconds() }, finished),
-		Input:          w.ratio(func(s Scrape) float64 { return float64(s.Input) }, finished),
-		Output:         w.ratio(func(s Scrape) float64 { return float64(s.Output) }, finished),
-		TTFT: w.ratio(func(s Scrape) float64 { return s.FirstToken.Seconds() },
+		Served:         w.Rate(Scrape.Ended),
+		InFlightGrowth: w.slope(Scrape.InFlight),
+		InService:      w.Ratio(func(s Scrape) float64 { return s.InService.Seconds() }, Scrape.Ended),
+		Input:          w.Ratio(func(s Scrape) float64 { return float64(s.Input) }, Scrape.Ended),
+		Output:         w.Ratio(func(s Scrape) float64 { return float64(s.Output) }, Scrape.Ended),
+		TTFT: w.Ratio(func(s Scrape) float64 { return s.FirstToken.Seconds() },
 			func(s Scrape) float64 { return float64(s.FirstTokens) }),
-		ITL: w.ratio(func(s Scrape) float64 { return s.BetweenTokens.Seconds() },
+		ITL: w.Ratio(func(s Scrape) float64 { return s.BetweenTokens.Seconds() },
 			func(s Scrape) float64 { return float64(s.Tokens) }),
 	}
 	r.Recent, r.RecentSpan = w.recent()
-	if len(w) > 0 && w.last().KVCapacity > 0 {
+	if len(w) > 0 && w.Last().KVCapacity > 0 {
 		r.KVUse = w.mean(Scrape.KVUse)
-		r.KVTokens = known(float64(w.last().KVCapacity), w.last().At)
+		r.KVTokens = known(float64(w.Last().KVCapacity), w.Last().At)
 	}
 	return r
 }

@@ -29,14 +29,14 @@ func TestWindowsEndNowAndLeaveTheirBeginOut(t *testing.T) {
 		5 * time.Minute: 4, 5*time.Minute + 14*time.Second: 4, 5*time.Minute + 15*time.Second: 3,
 		5*time.Minute + 59*time.Second: 1, 6 * time.Minute: 0,
 	} {
-		assert.Len(t, windowOf(scrapes, now, time.Minute), want, now)
+		assert.Len(t, WindowOf(scrapes, now, time.Minute), want, now)
 	}
-	assert.Empty(t, windowOf(nil, time.Minute, time.Minute))
+	assert.Empty(t, WindowOf(nil, time.Minute, time.Minute))
 }
 
 func TestSamplesOfAWindow(t *testing.T) {
 	last := 4 * time.Minute
-	of := func(values ...float64) (window, func(Scrape) float64) {
+	of := func(values ...float64) (Window, func(Scrape) float64) {
 		w := scrapesAt(last, len(values), func(i int, _ time.Duration) simulation.Metrics { return simulation.Metrics{Running: i} })
 		return w, func(s Scrape) float64 { return values[s.Running] }
 	}
@@ -57,7 +57,7 @@ func TestSamplesOfAWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, value := of(test.values...)
 			same(t, test.mean, w.mean(value))
-			same(t, test.rate, w.rate(value))
+			same(t, test.rate, w.Rate(value))
 			same(t, test.slope, w.slope(value))
 		})
 	}
@@ -73,7 +73,7 @@ func same(t *testing.T, want, got decision.Sample) {
 
 func TestRatiosNeedSomethingThatEnded(t *testing.T) {
 	last := time.Minute
-	of := func(counts ...uint64) window {
+	of := func(counts ...uint64) Window {
 		return scrapesAt(last, len(counts), func(i int, _ time.Duration) simulation.Metrics {
 			return simulation.Metrics{Finished: counts[i], Output: 50 * counts[i] * counts[i]}
 		})
@@ -89,17 +89,17 @@ func TestRatiosNeedSomethingThatEnded(t *testing.T) {
 		"some ended":       {[]uint64{0, 1, 3}, known(150, last)},
 		"some ended later": {[]uint64{2, 2, 4}, known(300, last)},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, test.want, of(test.counts...).ratio(output, finished)) })
+		t.Run(name, func(t *testing.T) { same(t, test.want, of(test.counts...).Ratio(output, Scrape.Ended)) })
 	}
 }
 
 func TestRecentArrivals(t *testing.T) {
 	last := time.Minute
-	of := func(all ...simulation.Metrics) window {
+	of := func(all ...simulation.Metrics) Window {
 		return scrapesAt(last, len(all), func(i int, _ time.Duration) simulation.Metrics { return all[i] })
 	}
 	for name, test := range map[string]struct {
-		window window
+		window Window
 		want   decision.Sample
 		span   time.Duration
 	}{
@@ -133,7 +133,7 @@ func TestReplicaAsItsMetricsShowIt(t *testing.T) {
 		}
 	})
 	pod := Pod{Replica: simulation.Replica{Name: "a", Ready: 20 * time.Second}, Scrapes: scrapes}
-	r := windowOf(scrapes, now, time.Minute).replica(pod, "node-1")
+	r := WindowOf(scrapes, now, time.Minute).replica(pod, "node-1")
 	last := now - 5*time.Second
 	assert.Equal(t, "a", r.Name)
 	assert.Equal(t, "node-1", r.Node)
@@ -162,9 +162,9 @@ func TestReplicaAsItsMetricsShowIt(t *testing.T) {
 
 func TestReplicaWithoutScrapesIsUnknown(t *testing.T) {
 	pod := Pod{Replica: simulation.Replica{Name: "a", Ready: 20 * time.Second}}
-	assert.Equal(t, decision.Replica{Name: "a", Since: at(20 * time.Second)}, window(nil).replica(pod, ""))
+	assert.Equal(t, decision.Replica{Name: "a", Since: at(20 * time.Second)}, Window(nil).replica(pod, ""))
 	// A cache of unknown size is neither empty nor full.
-	one := window{{At: time.Second, Metrics: simulation.Metrics{Running: 1}}}
+	one := Window{{At: time.Second, Metrics: simulation.Metrics{Running: 1}}}
 	r := one.replica(pod, "")
 	assert.Equal(t, absent(), r.KVUse)
 	assert.Equal(t, absent(), r.KVTokens)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// float is the value of a setting with one number; ParseSpec has checked it.
-func (s Spec) float(key string, otherwise float64) float64 {
+// Float is the value of a setting with one number; ParseSpec has checked it.
+func (s Spec) Float(key string, otherwise float64) float64 {
 	if text, ok := s.Value(key); ok {
 		if value, err := strconv.ParseFloat(text, 64); err == nil {
 			return value
@@ -18,8 +18,8 @@ func (s Spec) float(key string, otherwise float64) float64 {
 	return otherwise
 }
 
-// span is the value of a setting with one time; ParseSpec has checked it.
-func (s Spec) span(key string, otherwise time.Duration) time.Duration {
+// Span is the value of a setting with one time; ParseSpec has checked it.
+func (s Spec) Span(key string, otherwise time.Duration) time.Duration {
 	if text, ok := s.Value(key); ok {
 		if value, err := time.ParseDuration(text); err == nil {
 			return value
@@ -28,34 +28,34 @@ func (s Spec) span(key string, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// forEach are the numbers of a setting, one for each model.
-func forEach(s *Scenario, spec Spec, key string, otherwise float64) ([]float64, error) {
-	out := slices.Repeat([]float64{otherwise}, len(s.Models))
-	text, ok := spec.Value(key)
+// ForEach are the numbers of a setting, one for each model.
+func (s Spec) ForEach(in *Scenario, key string, otherwise float64) ([]float64, error) {
+	out := slices.Repeat([]float64{otherwise}, len(in.Models))
+	text, ok := s.Value(key)
 	if !ok {
 		return out, nil
 	}
 	parts := strings.Split(text, between)
 	if len(parts) != 1 && len(parts) != len(out) {
-		return nil, fmt.Errorf("policy %q: %s has %d values, and the scenario %d models; expected one value, or one for each model", spec, key, len(parts), len(out))
+		return nil, fmt.Errorf("policy %q: %s has %d values, and the scenario %d models; expected one value, or one for each model", s, key, len(parts), len(out))
 	}
 	for m := range out {
 		value, err := strconv.ParseFloat(parts[min(m, len(parts)-1)], 64)
 		if err != nil {
-			return nil, fmt.Errorf("policy %q: %s: %w", spec, key, err)
+			return nil, fmt.Errorf("policy %q: %s: %w", s, key, err)
 		}
 		out[m] = value
 	}
 	return out, nil
 }
 
-// count is the value of a setting with one whole number; ParseSpec has checked it.
-func (s Spec) count(key string, otherwise int) int {
-	return int(s.float(key, float64(otherwise)))
+// Count is the value of a setting with one whole number; ParseSpec has checked it.
+func (s Spec) Count(key string, otherwise int) int {
+	return int(s.Float(key, float64(otherwise)))
 }
 
-// word is the value of a setting with one word.
-func (s Spec) word(key, otherwise string) string {
+// Word is the value of a setting with one word.
+func (s Spec) Word(key, otherwise string) string {
 	if text, ok := s.Value(key); ok {
 		return text
 	}
@@ -70,44 +70,44 @@ const (
 
 // boundSettings and placeSettings are those of policies that drive one variant of each
 // model.
-var boundSettings = []setting{
-	{"min", countOf(1, MostReplicas, "the least replicas, from 1"+perModelHelp).ofEach()},
-	{"max", countOf(1, MostReplicas, "the most replicas, from 1"+perModelHelp).ofEach()},
+var boundSettings = []Setting{
+	{"min", CountOf(1, MostReplicas, "the least replicas, from 1"+perModelHelp).OfEach()},
+	{"max", CountOf(1, MostReplicas, "the most replicas, from 1"+perModelHelp).OfEach()},
 }
 
-var placeSettings = []setting{
-	{"variant", nameOf("the name of the variant that it drives, or several of different models with + between them").ofEach()},
+var placeSettings = []Setting{
+	{"variant", nameOf("the name of the variant that it drives, or several of different models with + between them").OfEach()},
 	{"split", splitOf("replicas of other variants that are always there, such as cheap:4, or several with + between them")},
 }
 
 // mayBeZero are the settings of a family that scales to zero, too.
-func mayBeZero(settings []setting) []setting {
+func mayBeZero(settings []Setting) []Setting {
 	out := slices.Clone(settings)
 	for i := range out {
-		if out[i].key == "min" {
-			out[i].form = countOf(0, MostReplicas, "the least replicas, from 0"+perModelHelp).ofEach()
+		if out[i].Key == "min" {
+			out[i].Form = CountOf(0, MostReplicas, "the least replicas, from 0"+perModelHelp).OfEach()
 		}
 	}
 	return out
 }
 
 // staticSettings are those of a static fleet.
-var staticSettings = []setting{
-	{staticKey, countOf(0, MostReplicas, "0 to 100000, in digits alone and without zeros before them").ofEach()},
-	{"variant", nameOf("the name of the variant, or several of different models with + between them").ofEach()},
+var staticSettings = []Setting{
+	{staticKey, CountOf(0, MostReplicas, "0 to 100000, in digits alone and without zeros before them").OfEach()},
+	{"variant", nameOf("the name of the variant, or several of different models with + between them").OfEach()},
 	{"split", splitOf("replicas of variants, such as cheap:4+dear:2")},
 }
 
 // windowSettings and metricSettings are those of an HPA. The bounds of its windows are those
 // of the API.
-var windowSettings = []setting{
-	{"down", spanOf(0, longestWindow, "the stabilisation window of scaling down in whole seconds, up to 3600s, such as 60s")},
-	{"up", spanOf(0, longestWindow, "the stabilisation window of scaling up in whole seconds, up to 3600s, such as 0s")},
+var windowSettings = []Setting{
+	{"down", SpanOf(0, longestWindow, "the stabilisation window of scaling down in whole seconds, up to 3600s, such as 60s")},
+	{"up", SpanOf(0, longestWindow, "the stabilisation window of scaling up in whole seconds, up to 3600s, such as 0s")},
 }
 
-var metricSettings = []setting{
-	{"tolerance", numberOf(orZero, 1, "the share by which the metric may differ from its target, from 0 to 1, such as 0.1")},
+var metricSettings = []Setting{
+	{"tolerance", NumberOf(orZero, 1, "the share by which the metric may differ from its target, from 0 to 1, such as 0.1")},
 	{"window", windowOfRates},
 }
 
-var windowOfRates = spanOf(2*time.Second, longestWindow, "the time over which rates are taken in whole seconds, from 2s to 3600s, such as 60s")
+var windowOfRates = SpanOf(2*time.Second, longestWindow, "the time over which rates are taken in whole seconds, from 2s to 3600s, such as 60s")

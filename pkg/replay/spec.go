@@ -9,7 +9,7 @@ import (
 
 // Spec is a policy with its settings. People write it as one word:
 //
-//	FAMILY                      with what is published, such as hybrid or saturation-v2
+//	FAMILY                      with what is published, such as hybrid or keda
 //	FAMILY:KEY=VALUE,KEY=VALUE  such as hpa:rps=4.5,down=60s
 //	FAMILY:TRIGGER,KEY=VALUE    where the trigger has a published target: hpa:queue,down=60s
 //
@@ -17,7 +17,7 @@ import (
 // the scenario, with + between them: rps=4.5+0.8.
 type Spec struct {
 	// Family is the rule and, of rules that have one, the trigger that they scale by:
-	// hybrid, saturation-v2, hpa:rps, keda:queue.
+	// hybrid, peak, hpa:rps, keda:queue.
 	Family string
 	// Parameters are what differs from the family's defaults, in the order of ParseSpec. The
 	// target of a trigger is the parameter of its name.
@@ -39,7 +39,7 @@ func ParseSpec(text string) (Spec, error) {
 	if text == anyStatic || f.bare != "" && !some {
 		return Spec{}, unknownPolicy(text)
 	}
-	spec := Spec{Family: f.name}
+	spec := Spec{Family: f.Name}
 	if err := spec.read(f, items); err != nil {
 		return Spec{}, fmt.Errorf("policy %q: %w", text, err)
 	}
@@ -51,7 +51,7 @@ func unknownPolicy(text string) error {
 }
 
 // read takes the items after the family's name.
-func (s *Spec) read(f *family, items []string) error {
+func (s *Spec) read(f *Family, items []string) error {
 	given, name := map[string]string{}, ""
 	for i, item := range items {
 		key, value, valued := strings.Cut(item, "=")
@@ -92,18 +92,18 @@ func (s *Spec) read(f *family, items []string) error {
 
 // chooseTrigger adds the trigger to the family, which has a target: its own or a published
 // one.
-func (s *Spec) chooseTrigger(f *family, name string) error {
-	if len(f.triggers) == 0 {
+func (s *Spec) chooseTrigger(f *Family, name string) error {
+	if len(f.Triggers) == 0 {
 		return nil
 	}
-	t := f.triggerNamed(cmp.Or(name, f.trigger))
+	t := f.triggerNamed(cmp.Or(name, f.Trigger))
 	if t == nil {
 		return fmt.Errorf("it has no trigger; expected %s", f.triggerNames())
 	}
-	if _, valued := s.Value(t.name); !valued && t.published == 0 {
-		return fmt.Errorf("%s has no value; expected %s, such as %s=%s", t.name, t.form().expected, t.name, t.example)
+	if _, valued := s.Value(t.Name); !valued && t.Published == 0 {
+		return fmt.Errorf("%s has no value; expected %s, such as %s=%s", t.Name, t.form().expected, t.Name, t.Example)
 	}
-	s.Family = f.name + ":" + t.name
+	s.Family = f.Name + ":" + t.Name
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (s Spec) String() string {
 		}
 		items = append(items, p.Name+"="+p.Value)
 	}
-	if _, valued := s.Value(trigger); trigger != "" && !valued && (f == nil || trigger != f.trigger) {
+	if _, valued := s.Value(trigger); trigger != "" && !valued && (f == nil || trigger != f.Trigger) {
 		items = slices.Insert(items, 0, trigger)
 	}
 	if len(items) == 0 {

@@ -15,7 +15,6 @@ func TestSpecsHaveOneSpelling(t *testing.T) {
 		parameters         []Parameter
 	}{
 		{"hybrid", "hybrid", "hybrid", nil},
-		{"saturation-v2", "saturation-v2", "saturation-v2", nil},
 		{"static:3", "static", "static:3", []Parameter{{"replicas", "3"}}},
 		{"hpa:rps=4.5", "hpa:rps", "hpa:rps=4.5", []Parameter{{"rps", "4.5"}}},
 		{"hpa:rps=4.50,down=1m", "hpa:rps", "hpa:rps=4.5,down=60s", []Parameter{{"rps", "4.5"}, {"down", "60s"}}},
@@ -32,12 +31,8 @@ func TestSpecsHaveOneSpelling(t *testing.T) {
 		{"keda:down=0s", "keda:queue", "keda:down=0s", []Parameter{{"down", "0s"}}},
 		{"keda:polling=5s,cooldown=60s,activation=1.50,min=0", "keda:queue", "keda:min=0,polling=5s,cooldown=60s,activation=1.5",
 			[]Parameter{{"min", "0"}, {"polling", "5s"}, {"cooldown", "60s"}, {"activation", "1.5"}}},
-		{"kpa", "kpa:inflight", "kpa", nil},
-		{"kpa:inflight=30,window=90s", "kpa:inflight", "kpa:inflight=30,window=90s", []Parameter{{"inflight", "30"}, {"window", "90s"}}},
 		{"static:3+1,variant=a+b", "static", "static:3+1,variant=a+b", []Parameter{{"replicas", "3+1"}, {"variant", "a+b"}}},
 		{"static:split=a:4+b:2", "static", "static:split=a:4+b:2", []Parameter{{"split", "a:4+b:2"}}},
-		{"saturation-v1:kvSpareTrigger=.2", "saturation-v1", "saturation-v1:kvSpareTrigger=0.2", []Parameter{{"kvSpareTrigger", "0.2"}}},
-		{"planner:predictor=kalman,mode=both", "planner", "planner:mode=both,predictor=kalman", []Parameter{{"mode", "both"}, {"predictor", "kalman"}}},
 		{"hybrid:down=2m", "hybrid", "hybrid:down=120s", []Parameter{{"down", "120s"}}},
 		{"hybrid:WVA-SWITCH-HORIZON=10m,risk=0.9,down=0s", "hybrid", "hybrid:down=0s,risk=0.9,wva_switch_horizon=10m",
 			[]Parameter{{"down", "0s"}, {"risk", "0.9"}, {"wva_switch_horizon", "10m"}}},
@@ -79,14 +74,10 @@ func TestWhatIsNoSpec(t *testing.T) {
 		"hpa:rps=4,tolerance=2":       `tolerance is "2"; expected the share`,
 		"hpa:rps=4,speed=2":           `"speed" is not known; expected rps, intok, inflight, queue, kv, down, up, min, max, tolerance, window, variant or split`,
 		"hpa:rps=4,variant=":          `variant is ""; expected the name of the variant`,
-		"saturation-v1:x=1":           `policy "saturation-v1:x=1": "x" is not known; expected kvCacheThreshold, queueLengthThreshold, down, up, kvSpareTrigger or queueSpareTrigger`,
 		"static:03+1":                 `"03+1" is no number of replicas; expected 0 to 100000`,
 		"static:3,split=a":            `split is "a"; expected replicas of variants, such as cheap:4+dear:2`,
 		"static:3,4":                  `"4" is not known; expected replicas, variant or split`,
 		"hpa:rps=4,split=a:-1":        `split is "a:-1"; expected replicas of other variants`,
-		"kpa:queue=4":                 `"queue" is not known; expected inflight, rps, utilization,`,
-		"kpa:panic=0":                 `panic is "0"; expected the panic window as a share of the stable one`,
-		"planner:mode=slow":           `mode is "slow"; expected throughput, load or both`,
 		"hybrid:down":                 `down has no value; expected stabilizationWindowSeconds`,
 		"hybrid:":                     `"" is not known; expected down, up or a setting of the manager's configuration`,
 		"hybrid:risk=":                `risk is ""; expected a setting of the manager's configuration`,
@@ -165,16 +156,12 @@ func TestSettingsOfHPA(t *testing.T) {
 func TestEverySettingIsTakenOver(t *testing.T) {
 	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
 	beside := map[string]string{
-		"planner target": "mode=load", "planner sensitivity": "mode=load", "planner level": "predictor=kalman", "planner trend": "predictor=kalman",
-		"planner noise": "predictor=kalman", "planner points": "predictor=kalman", "keda polling": "min=0", "keda cooldown": "min=0", "keda activation": "min=0",
+		"keda polling": "min=0", "keda cooldown": "min=0", "keda activation": "min=0",
 		"hpa *": "rps=4", "keda window": "rps=4", "static variant": "replicas=3",
 	}
 	values := map[string]string{
 		"down": "77s", "up": "77s", "min": "2", "max": "77", "tolerance": "0.77", "window": "77s", "variant": "b", "split": "b:7", "polling": "77s",
-		"cooldown": "77s", "activation": "77", "utilization": "0.77", "panic": "0.77", "threshold": "7", "uprate": "77", "downrate": "77", "grace": "77s",
-		"kvCacheThreshold": "0.77", "queueLengthThreshold": "77", "kvSpareTrigger": "0.77", "queueSpareTrigger": "77", "scaleUpThreshold": "0.77",
-		"scaleDownBoundary": "0.77", "mode": "both", "target": "latency", "predictor": "kalman", "interval": "77s", "reaction": "7s", "sensitivity": "77",
-		"ttft": "77", "itl": "77", "isl": "77", "osl": "77", "level": "77", "trend": "77", "noise": "77", "points": "77", "replicas": "7",
+		"cooldown": "77s", "activation": "77", "replicas": "7",
 	}
 	parameters := func(text string) []Parameter {
 		p := play{Trial: &Trial{scenario: y.scenario, choice: []int{0}}, policy: text}
@@ -183,19 +170,19 @@ func TestEverySettingIsTakenOver(t *testing.T) {
 		return policy.Parameters()
 	}
 	for _, f := range families {
-		for _, s := range f.settings {
-			require.Contains(t, values, s.key)
-			before := f.name
-			if more, ok := beside[f.name+" "+s.key]; ok {
+		for _, s := range f.Settings {
+			require.Contains(t, values, s.Key)
+			before := f.Name
+			if more, ok := beside[f.Name+" "+s.Key]; ok {
 				before += ":" + more
-			} else if more, ok := beside[f.name+" *"]; ok {
+			} else if more, ok := beside[f.Name+" *"]; ok {
 				before += ":" + more
 			} else if f.bare != "" {
 				before += ":3"
 			}
 			plain, err := ParseSpec(strings.Replace(before, "replicas=", "", 1))
 			require.NoError(t, err, before)
-			set, err := plain.With(s.key, values[s.key])
+			set, err := plain.With(s.Key, values[s.Key])
 			require.NoError(t, err)
 			assert.NotEqual(t, parameters(plain.String()), parameters(set.String()), set.String())
 		}

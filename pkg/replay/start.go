@@ -49,7 +49,7 @@ func (s *Scenario) cheapestAt(load Load, serves [][][]capacity.Rate, t int) [][]
 			}
 		}
 		all[m] = allocation.Cheapest(options, load[m][t].Rate).Replicas
-		if total(all[m]) == 0 && one >= 0 {
+		if !slices.ContainsFunc(all[m], func(n int) bool { return n > 0 }) && one >= 0 {
 			all[m][one] = 1
 		}
 		for v, n := range all[m] {
@@ -91,9 +91,9 @@ func placed(cluster *placement.Cluster, request *placement.Request, n int) int {
 	return n
 }
 
-// holds reports whether so many replicas of all variants find a place, one after the other,
+// Holds reports whether so many replicas of all variants find a place, one after the other,
 // those of the most devices first.
-func (s *Scenario) holds(replicas [][]int) bool {
+func (s *Scenario) Holds(replicas [][]int) bool {
 	type some struct {
 		request *placement.Request
 		count   int

@@ -118,6 +118,18 @@ func (t *Trial) skipLearning() error {
 	}
 }
 
+// Scenario is what is played on. Nobody changes it.
+func (t *Trial) Scenario() *Scenario { return t.scenario }
+
+// Load is what is asked of the models.
+func (t *Trial) Load() Load { return t.load }
+
+// Choice is the cheapest variant of each model for what it serves.
+func (t *Trial) Choice() []int { return t.choice }
+
+// Rates is what one replica serves, as Scenario.Rates has it.
+func (t *Trial) Rates() [][][]capacity.Rate { return t.serves }
+
 // Requests is how many there are.
 func (t *Trial) Requests() int { return t.requests }
 

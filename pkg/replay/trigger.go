@@ -13,74 +13,74 @@ const (
 	triggerQueue    = "queue"
 )
 
-// trigger is a metric by which HPA and KEDA scale.
-type trigger struct {
-	name string
-	// unit says what a target is, and example is one.
-	unit, example string
-	// published is the target that is commonly written; 0 where every service has its own.
-	published float64
-	// metric is the name of a gauge of one replica, which gauge reads; empty for flows.
-	metric string
-	gauge  func(Scrape) float64
-	// query is what Prometheus is asked for, a sum over the model, and flow computes it
+// Trigger is a metric by which a policy scales.
+type Trigger struct {
+	Name string
+	// Unit says what a target is, and Example is one.
+	Unit, Example string
+	// Published is the target that is commonly written; 0 where every service has its own.
+	Published float64
+	// Metric is the name of a gauge of one replica, which Gauge reads; empty for flows.
+	Metric string
+	Gauge  func(Scrape) float64
+	// Query is what Prometheus is asked for, a sum over the model, and Flow computes it
 	// where it is no sum of gauges; false while too little is known.
-	query string
-	flow  func(model *ModelView, now, window time.Duration) (float64, bool)
+	Query string
+	Flow  func(model *ModelView, now, window time.Duration) (float64, bool)
 }
 
 // triggers are all that there are.
-var triggers = []*trigger{
+var triggers = []*Trigger{
 	{
-		name: triggerRPS, unit: "requests per second of one replica", example: "4.5",
-		query: "sum(rate(requests that arrived))", flow: arrivals,
+		Name: triggerRPS, Unit: "requests per second of one replica", Example: "4.5",
+		Query: "sum(rate(requests that arrived))", Flow: (*ModelView).Arrivals,
 	},
 	{
-		name: triggerIntok, unit: "input tokens per second of one replica", example: "5000",
-		query: "sum(rate(requests that arrived)) * mean prompt tokens of those that ended", flow: inputTokens,
+		Name: triggerIntok, Unit: "input tokens per second of one replica", Example: "5000",
+		Query: "sum(rate(requests that arrived)) * mean prompt tokens of those that ended", Flow: inputTokens,
 	},
 	{
-		name: triggerInflight, unit: "running and waiting requests of one replica", example: "30",
-		metric: "vllm:num_requests_running + vllm:num_requests_waiting", gauge: inFlight,
-		query: "sum(vllm:num_requests_running + vllm:num_requests_waiting)",
+		Name: triggerInflight, Unit: "running and waiting requests of one replica", Example: "30",
+		Metric: "vllm:num_requests_running + vllm:num_requests_waiting", Gauge: Scrape.InFlight,
+		Query: "sum(vllm:num_requests_running + vllm:num_requests_waiting)",
 	},
 	{
-		name: triggerQueue, unit: "waiting requests of one replica", example: "5", published: 5,
-		metric: "vllm:num_requests_waiting", gauge: func(s Scrape) float64 { return float64(s.Waiting) },
-		query: "sum(vllm:num_requests_waiting)",
+		Name: triggerQueue, Unit: "waiting requests of one replica", Example: "5", Published: 5,
+		Metric: "vllm:num_requests_waiting", Gauge: func(s Scrape) float64 { return float64(s.Waiting) },
+		Query: "sum(vllm:num_requests_waiting)",
 	},
 	{
-		name: triggerKV, unit: "the used share of one replica's KV cache", example: "0.8", published: 0.8,
-		metric: "vllm:kv_cache_usage_perc", gauge: Scrape.KVUse,
-		query: "sum(vllm:kv_cache_usage_perc)",
+		Name: triggerKV, Unit: "the used share of one replica's KV cache", Example: "0.8", Published: 0.8,
+		Metric: "vllm:kv_cache_usage_perc", Gauge: Scrape.KVUse,
+		Query: "sum(vllm:kv_cache_usage_perc)",
 	},
 }
 
-func (t *trigger) form() form {
-	return numberOf(0, mostTarget, t.unit+", above 0, or one number for each model with + between them").ofEach()
+func (t *Trigger) form() Form {
+	return NumberOf(0, mostTarget, t.Unit+", above 0, or one number for each model with + between them").OfEach()
 }
 
 // sum is the value over all replicas of a model. Without any sample a sum of gauges is 0,
 // as KEDA has it (ignoreNullValues: true); a flow is not known then.
-func (t *trigger) sum(model *ModelView, now, window time.Duration) (float64, bool) {
-	if t.flow != nil {
-		return t.flow(model, now, window)
+func (t *Trigger) sum(model *ModelView, now, window time.Duration) (float64, bool) {
+	if t.Flow != nil {
+		return t.Flow(model, now, window)
 	}
 	sum := 0.0
 	for v := range model.Variants {
 		for _, pod := range model.Variants[v].Pods {
 			if last, ok := pod.Last(); ok {
-				sum += t.gauge(last)
+				sum += t.Gauge(last)
 			}
 		}
 	}
 	return sum, true
 }
 
-// arrivals are the requests per second that arrived within the window: those that the
+// Arrivals are the requests per second that arrived within the window: those that the
 // gateway sent on or holds back; without a gateway those that the replicas have ended or
 // have. False before the second scrape.
-func arrivals(model *ModelView, now, window time.Duration) (float64, bool) {
+func (model *ModelView) Arrivals(now, window time.Duration) (float64, bool) {
 	first := len(model.Gateway)
 	for first > 0 && model.Gateway[first-1].At > now-window {
 		first--
@@ -96,8 +96,8 @@ func arrivals(model *ModelView, now, window time.Duration) (float64, bool) {
 	sum, some := 0.0, false
 	for v := range model.Variants {
 		for _, pod := range model.Variants[v].Pods {
-			w := windowOf(pod.Scrapes, now, window)
-			if rate := w.rate(func(s Scrape) float64 { return finished(s) + inFlight(s) }); rate.Present {
+			w := WindowOf(pod.Scrapes, now, window)
+			if rate := w.Rate(func(s Scrape) float64 { return s.Ended() + s.InFlight() }); rate.Present {
 				sum, some = sum+max(0, rate.Value), true
 			}
 		}
@@ -110,10 +110,29 @@ func arrivals(model *ModelView, now, window time.Duration) (float64, bool) {
 // requests when they come and engines prompts when they are done with them, so that the
 // product is both early and robust.
 func inputTokens(model *ModelView, now, window time.Duration) (float64, bool) {
-	rate, ok := arrivals(model, now, window)
+	rate, ok := model.Arrivals(now, window)
 	if !ok || rate == 0 {
 		return 0, ok
 	}
-	input, _, some := meanLengths(model, now, window)
+	input, _, some := model.MeanLengths(now, window)
 	return rate * input, some
+}
+
+// MeanLengths are the mean input and output tokens of the requests that ended within a
+// window; false without any.
+func (model *ModelView) MeanLengths(now, length time.Duration) (input, output float64, some bool) {
+	requests := 0.0
+	for v := range model.Variants {
+		for _, pod := range model.Variants[v].Pods {
+			if w := WindowOf(pod.Scrapes, now, length); len(w) > 1 {
+				input += float64(w.Last().Input - w[0].Input)
+				output += float64(w.Last().Output - w[0].Output)
+				requests += w.Last().Ended() - w[0].Ended()
+			}
+		}
+	}
+	if requests == 0 {
+		return 0, 0, false
+	}
+	return input / requests, output / requests, true
 }

@@ -41,7 +41,7 @@ func TestFlows(t *testing.T) {
 		// 90 ended and five more are there after 45 s; 30 ended in 30 s.
 		{"without a gateway the replicas count", ModelView{Variants: pods}, 95./45 + 1, (95./45 + 1) * 125, true},
 	} {
-		rps, known := arrivals(&c.model, seconds(61), seconds(55))
+		rps, known := c.model.Arrivals(seconds(61), seconds(55))
 		assert.Equal(t, c.known, known, c.name)
 		assert.InDelta(t, c.rps, rps, 1e-9, c.name)
 		intok, known := inputTokens(&c.model, seconds(61), seconds(55))
@@ -76,10 +76,6 @@ func TestTunedRivalsFollowARamp(t *testing.T) {
 	s.Models[0].Variants = s.Models[0].Variants[:1]
 	policies := []string{
 		"hpa:rps=9,down=120s", "hpa:intok=1800,down=120s", "hpa:inflight=7,down=120s", "keda:rps=9", "keda:inflight=7",
-		"kpa:inflight=8,utilization=1", "kpa:rps=9,utilization=1",
-		"saturation-v1:kvCacheThreshold=0.05,up=0s,kvSpareTrigger=0.02", "saturation-v2:kvCacheThreshold=0.06,up=0s",
-		"planner:predictor=kalman,interval=60s,itl=25,isl=200,osl=60", "planner:mode=load,itl=25,isl=200,osl=60",
-		"planner:mode=both,interval=60s,itl=30,isl=200,osl=60",
 	}
 	results, _, err := Run(Options{Scenario: s, Source: ramp(t), Policies: policies, Startups: []time.Duration{30 * time.Second}, Seed: 1})
 	require.NoError(t, err)

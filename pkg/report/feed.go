@@ -30,7 +30,7 @@ func (f Feed) WriteHTML(w io.Writer) error { return f.page.write(w) }
 
 // ScriptHash is the page's script as the source of a Content-Security-Policy.
 func (f Feed) ScriptHash() (string, error) {
-	script, err := f.page.script()
+	script, err := f.page.scripts()
 	if err != nil {
 		return "", fmt.Errorf("reading the page's script: %w", err)
 	}

@@ -67,7 +67,7 @@ func TestTheScriptHashIsThatOfThePage(t *testing.T) {
 	hash, err := f.ScriptHash()
 	require.NoError(t, err)
 	assert.Regexp(t, `^'sha256-[A-Za-z0-9+/]{43}='$`, hash)
-	script, err := f.page.script()
+	script, err := f.page.scripts()
 	require.NoError(t, err)
 	var html bytes.Buffer
 	require.NoError(t, f.WriteHTML(&html))

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 )
 
 // Headline says in a sentence for each start-up time which policy wins, and by what: of
@@ -138,50 +137,4 @@ func tooLongNote(results []replay.Result) string {
 		text += fmt.Sprintf("; such requests failed in %s", quantity(others, "run", "runs"))
 	}
 	return text + "."
-}
-
-// FrontHeadline says in a sentence for each of the fronts what ours is against all others at
-// their best settings. Of ours, the one with the least ratio that is a value counts.
-func FrontHeadline(fronts []Fronts) string {
-	var sentences []string
-	for i := range fronts {
-		f := &fronts[i]
-		var best *Judged
-		for k := range f.Ours {
-			if j := &f.Ours[k]; j.Place != front.Nowhere && (best == nil || better(j, best)) {
-				best = j
-			}
-		}
-		if best == nil {
-			continue
-		}
-		sentence := verdictSentence(best)
-		if len(fronts) > 1 {
-			sentence = fmt.Sprintf("Start-up %s: %s", spokenSeconds(f.Startup), sentence)
-		}
-		sentences = append(sentences, sentence)
-	}
-	return strings.Join(sentences, " ")
-}
-
-func better(a, b *Judged) bool {
-	if within := a.Place == front.Within; within != (b.Place == front.Within) {
-		return within
-	}
-	return a.Ratio < b.Ratio
-}
-
-func verdictSentence(j *Judged) string {
-	kept := fmt.Sprintf("%s meets the SLO for %s of the requests, at %s.", j.Policy, attained(j.Own.Attainment), dollars(j.Own.Cost))
-	switch {
-	case j.Place == front.Above:
-		return kept + fmt.Sprintf(" No setting of the others meets it for as many; the best of them costs %s.", dollars(j.FrontCost))
-	case j.Place == front.Below:
-		return kept + fmt.Sprintf(" Every setting of the others meets it for more; the cheapest of them costs %s.", dollars(j.FrontCost))
-	case math.Abs(j.Ratio-1) < 0.005:
-		return kept + " That is about what the best settings of all others cost for as many."
-	case j.Ratio < 1:
-		return kept + fmt.Sprintf(" That is %.0f%% less than the best settings of all others cost for as many.", 100*(1-j.Ratio))
-	}
-	return kept + fmt.Sprintf(" That is %.0f%% more than the best settings of all others cost for as many.", 100*(j.Ratio-1))
 }

@@ -12,7 +12,6 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 )
 
 func result(policy string, attainment, cost, over float64) replay.Result {
@@ -31,14 +30,14 @@ func TestTheHeadlineSaysWhoWinsByWhat(t *testing.T) {
 	}{
 		"the cheapest of those that meet the SLO": {[]replay.Result{keda, hpa, hybrid, fixed, peak},
 			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. That is 10% less than hpa:rps=4, the next, with $100."},
-		"about as dear": {[]replay.Result{result("kpa", 0.99, 90.1, 0), hybrid},
-			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs about as much, $90.1."},
-		"as dear": {[]replay.Result{result("kpa", 0.99, 90, 0), hybrid},
-			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs the same."},
+		"about as dear": {[]replay.Result{result("hpa:kv", 0.99, 90.1, 0), hybrid},
+			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. hpa:kv costs about as much, $90.1."},
+		"as dear": {[]replay.Result{result("hpa:kv", 0.99, 90, 0), hybrid},
+			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. hpa:kv costs the same."},
 		"one alone": {[]replay.Result{keda, hybrid, fixed},
 			"hybrid wins: it alone meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Next is keda with 80.00%, at $20.0."},
 		"another alone":    {[]replay.Result{hpa, keda}, "hpa:rps=4 wins: it alone meets the SLO for 99% of the requests (99.50%), at $100, 1.33 times the bound. Next is keda with 80.00%, at $20.0."},
-		"nobody":           {[]replay.Result{keda, result("kpa", 0.9, 30, 0)}, "No policy meets the SLO for 99% of the requests. kpa comes closest with 90.00%, at $30.0."},
+		"nobody":           {[]replay.Result{keda, result("hpa:kv", 0.9, 30, 0)}, "No policy meets the SLO for 99% of the requests. hpa:kv comes closest with 90.00%, at $30.0."},
 		"one, which keeps": {[]replay.Result{hybrid, fixed}, "hybrid meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound."},
 		"one, which fails": {[]replay.Result{keda}, "keda does not meet the SLO for 99% of the requests: it meets it for 80.00%, at $20.0."},
 		"two start-up times": {[]replay.Result{hybrid, later(keda)},
@@ -107,36 +106,10 @@ func TestSettingsAreNamedAsInTheConfiguration(t *testing.T) {
 		}
 	}
 	results := []replay.Result{{Policy: "hybrid", Parameters: []replay.Parameter{{Name: "horizon", Value: "30m"}, {Name: "kvCacheThreshold", Value: "0.8"}}},
-		{Policy: "planner", Parameters: []replay.Parameter{{Name: "interval", Value: "1m"}}}}
+		{Policy: "keda", Parameters: []replay.Parameter{{Name: "interval", Value: "1m"}}}}
 	html := written(t, "settings.html", func(w io.Writer) error { return HTML(w, "t", results, nil) })
 	runs := dataOf(t, html)["runs"].([]any)
 	require.Len(t, runs, 2)
 	assert.Equal(t, []any{[]any{"WVA_SWITCH_HORIZON", "30m"}, []any{"kvCacheThreshold", "0.8"}}, runs[0].(map[string]any)["parameters"])
 	assert.Equal(t, []any{[]any{"interval", "1m"}}, runs[1].(map[string]any)["parameters"], "a rival's settings are its own")
-}
-
-func TestTheHeadlineOfFronts(t *testing.T) {
-	judge := func(policy string, ratio float64, place front.Place) Judged {
-		return Judged{Policy: policy, Verdict: front.Verdict{Own: front.Point{Attainment: 0.985, Cost: 120}, FrontCost: 125, Ratio: ratio, Place: place}}
-	}
-	const own = "hybrid meets the SLO for 98.50% of the requests, at $120."
-	for want, ours := range map[string][]Judged{
-		own + " That is 4% less than the best settings of all others cost for as many.":          {judge("capacity-only", 1.2, front.Within), judge("hybrid", 0.96, front.Within)},
-		own + " That is 20% more than the best settings of all others cost for as many.":         {judge("hybrid", 1.2, front.Within)},
-		own + " That is about what the best settings of all others cost for as many.":            {judge("hybrid", 1.001, front.Within)},
-		own + " No setting of the others meets it for as many; the best of them costs $125.":     {judge("hybrid", 0.9, front.Above)},
-		own + " Every setting of the others meets it for more; the cheapest of them costs $125.": {judge("hybrid", 0.9, front.Below)},
-		own + " That is 10% more than the best settings of all others cost for as many.":         {judge("hybrid", 1.1, front.Within), judge("capacity-only", 0.5, front.Above)},
-		"": {judge("hybrid", 0, front.Nowhere)},
-	} {
-		assert.Equal(t, want, FrontHeadline([]Fronts{{Startup: 60, Ours: ours}}))
-	}
-	two := madeUpFronts(60, 300)
-	assert.Equal(t, "Start-up 1m: hybrid meets the SLO for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many. "+
-		"Start-up 5m: hybrid meets the SLO for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many.", FrontHeadline(two))
-	html := written(t, "tuned.html", func(w io.Writer) error {
-		return HTMLOfTuned(w, About{Title: "t", Share: 0.99, Made: []string{"made so"}}, two[:1], nil)
-	})
-	assert.Contains(t, html, "made so")
-	assert.Contains(t, html, `<p class="headline">hybrid meets`)
 }

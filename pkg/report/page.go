@@ -18,23 +18,26 @@ type page struct {
 	// line. Both may be empty.
 	Headline string
 	Made     []string
-	Tables   []pageTable
+	Tables   []PageTable
 	// Note says what a point of the charts stands for.
 	Note string
 	Data pageData
+	// script and style are added to the page's own.
+	script, style string
 }
 
-// pageTable is one table of the page. Columns that follow each other under one Group
+// PageTable is one table of the page. Columns that follow each other under one Group
 // share a heading.
-type pageTable struct {
+type PageTable struct {
 	Caption string
-	Columns []pageColumn
-	Rows    []pageRow
+	Columns []PageColumn
+	Rows    []PageRow
 	// Note stands below.
 	Note string
 }
 
-type pageColumn struct {
+// PageColumn is one column of a table.
+type PageColumn struct {
 	Group, Name string
 	// Hint explains the column.
 	Hint string
@@ -42,23 +45,23 @@ type pageColumn struct {
 	Text bool
 }
 
-// pageRow is one row; Run is the index of the run that it is about, or -1. Key is its name
+// PageRow is one row; Run is the index of the run that it is about, or -1. Key is its name
 // in a table whose rows change.
-type pageRow struct {
+type PageRow struct {
 	Run   int
 	Kind  string
 	Key   string
-	Cells []pageCell
+	Cells []PageCell
 }
 
-// pageCell is a text, and what it is sorted by.
-type pageCell struct {
+// PageCell is a text, and what it is sorted by.
+type PageCell struct {
 	Text string
 	Sort float64
 }
 
 // Headings are the groups of the columns and how many columns each one spans.
-func (t pageTable) Headings() []pageHeading {
+func (t PageTable) Headings() []pageHeading {
 	var headings []pageHeading
 	for _, c := range t.Columns {
 		if n := len(headings); n > 0 && c.Group != "" && headings[n-1].Name == c.Group {
@@ -76,7 +79,7 @@ type pageHeading struct {
 }
 
 // Grouped reports whether any column has a group.
-func (t pageTable) Grouped() bool {
+func (t PageTable) Grouped() bool {
 	for _, c := range t.Columns {
 		if c.Group != "" {
 			return true
@@ -92,7 +95,8 @@ type pageData struct {
 	// Clusters are the different sets of nodes; runs name theirs by its index.
 	Clusters [][]pageNode `json:"clusters"`
 	Runs     []pageRun    `json:"runs"`
-	Fronts   []pageFront  `json:"fronts,omitempty"`
+	// Beside is what another package knows of the runs.
+	Beside any `json:"beside,omitempty"`
 	// Live is set where the page is served while what it shows goes on.
 	Live *pageLive `json:"live,omitempty"`
 }
@@ -229,9 +233,9 @@ var pageFiles embed.FS
 
 // pageScripts are the parts of the page's one script, in their order. A page that is a file
 // does without liveScript, which asks for the next state.
-var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", liveScript, "main.js"}
+var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "nodes.js", "decisions.js", liveScript, mainScript}
 
-const liveScript = "live.js"
+const liveScript, mainScript = "live.js", "main.js"
 
 // write renders the page. Everything that it needs is in it: it names no other file and
 // forbids itself to load any.
@@ -244,7 +248,7 @@ func (p page) write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
-	script, err := p.script()
+	script, err := p.scripts()
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
@@ -261,19 +265,22 @@ func (p page) write(w io.Writer) error {
 		page
 		Style        template.CSS
 		Script, JSON template.JS
-	}{p, template.CSS(style), template.JS(script), template.JS(data)})
+	}{p, template.CSS(string(style) + p.style), template.JS(script), template.JS(data)})
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
 }
 
-// script is the page's one script.
-func (p page) script() (string, error) {
+// scripts are the page's one script. What is added comes before that which begins to draw.
+func (p page) scripts() (string, error) {
 	var script bytes.Buffer
 	for _, name := range pageScripts {
 		if name == liveScript && p.Data.Live == nil {
 			continue
+		}
+		if name == mainScript {
+			script.WriteString(p.script)
 		}
 		part, err := pageFiles.ReadFile("page/" + name)
 		if err != nil {

@@ -22,7 +22,7 @@ func demoPage(o Observation) page {
 		Title: "The demo's report",
 		Lead: fmt.Sprintf("%s of traffic (%s), Kubernetes %s: %s requests, %s completed, %s failed; %s", Clock(demo.duration()), demo.traffic(),
 			demo.KubernetesVersion, grouped(demo.Requests.Total), grouped(demo.Requests.Completed), grouped(demo.Requests.Failed), demo.sizing()),
-		Tables: []pageTable{modelTable(demo), variantTable(demo)},
+		Tables: []PageTable{modelTable(demo), variantTable(demo)},
 	}
 	if t := comparisonTable(demo); len(t.Rows) > 0 {
 		p.Tables = append(p.Tables, t)
@@ -37,28 +37,28 @@ func demoPage(o Observation) page {
 	return p
 }
 
-func modelTable(d Demo) pageTable {
-	t := pageTable{Caption: "What the clients got", Columns: []pageColumn{
+func modelTable(d Demo) PageTable {
+	t := PageTable{Caption: "What the clients got", Columns: []PageColumn{
 		{Name: "Model", Text: true},
 		{Name: "Met SLO", Hint: "share of all requests within the TTFT and the ITL target"},
 		{Name: "Warm", Hint: "of those that arrived after the first scale-up's replicas were Ready"},
 		{Group: "TTFT", Name: "target"}, {Group: "TTFT", Name: "p50"}, {Group: "TTFT", Name: "p95"}, {Group: "TTFT", Name: "p99"},
 		{Group: "ITL", Name: "target"}, {Group: "ITL", Name: "p50"}, {Group: "ITL", Name: "p95"}, {Group: "ITL", Name: "p99"},
 	}}
-	met := func(value *float64) pageCell {
+	met := func(value *float64) PageCell {
 		if value == nil {
-			return pageCell{Text: unknown, Sort: -1}
+			return PageCell{Text: unknown, Sort: -1}
 		}
-		return pageCell{Text: attained(*value), Sort: *value}
+		return PageCell{Text: attained(*value), Sort: *value}
 	}
-	ms := func(value *float64) pageCell {
+	ms := func(value *float64) PageCell {
 		if value == nil {
-			return pageCell{Text: unknown, Sort: -1}
+			return PageCell{Text: unknown, Sort: -1}
 		}
-		return pageCell{Text: latency(value), Sort: *value}
+		return PageCell{Text: latency(value), Sort: *value}
 	}
 	for _, m := range d.Models {
-		t.Rows = append(t.Rows, pageRow{Run: -1, Key: m.Model, Cells: []pageCell{
+		t.Rows = append(t.Rows, PageRow{Run: -1, Key: m.Model, Cells: []PageCell{
 			{Text: m.Model}, met(m.Attainment), met(m.AttainmentWarm),
 			ms(&m.SLO.TTFT), ms(m.TTFT.P50), ms(m.TTFT.P95), ms(m.TTFT.P99),
 			ms(&m.SLO.ITL), ms(m.ITL.P50), ms(m.ITL.P95), ms(m.ITL.P99),
@@ -69,8 +69,8 @@ func modelTable(d Demo) pageTable {
 
 // comparisonTable is what this autoscaler and an HPA do in virtual time; without rows where
 // nobody compared.
-func comparisonTable(d Demo) pageTable {
-	t := pageTable{Caption: "The same traffic in virtual time, beside a HorizontalPodAutoscaler", Columns: []pageColumn{
+func comparisonTable(d Demo) PageTable {
+	t := PageTable{Caption: "The same traffic in virtual time, beside a HorizontalPodAutoscaler", Columns: []PageColumn{
 		{Name: "Model", Text: true},
 		{Group: "This autoscaler", Name: "met SLO"}, {Group: "This autoscaler", Name: "cost", Hint: "as a multiple of the least possible"},
 		{Group: "HPA", Name: "met SLO"}, {Group: "HPA", Name: "cost", Hint: "as a multiple of the least possible"},
@@ -78,20 +78,20 @@ func comparisonTable(d Demo) pageTable {
 	}}
 	for _, m := range d.Models {
 		if c := m.Comparison; c != nil {
-			row := pageRow{Run: -1, Key: m.Model, Cells: []pageCell{{Text: m.Model}}}
+			row := PageRow{Run: -1, Key: m.Model, Cells: []PageCell{{Text: m.Model}}}
 			for _, one := range []Compared{c.Own, c.HPA} {
-				row.Cells = append(row.Cells, pageCell{Text: attained(one.Attainment), Sort: one.Attainment},
-					pageCell{Text: fmt.Sprintf("%.2f", one.CostOverBound), Sort: one.CostOverBound})
+				row.Cells = append(row.Cells, PageCell{Text: attained(one.Attainment), Sort: one.Attainment},
+					PageCell{Text: fmt.Sprintf("%.2f", one.CostOverBound), Sort: one.CostOverBound})
 			}
-			row.Cells = append(row.Cells, pageCell{Text: c.HPA.Policy})
+			row.Cells = append(row.Cells, PageCell{Text: c.HPA.Policy})
 			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
 }
 
-func variantTable(d Demo) pageTable {
-	t := pageTable{Caption: "What the variants did and cost", Columns: []pageColumn{
+func variantTable(d Demo) PageTable {
+	t := PageTable{Caption: "What the variants did and cost", Columns: []PageColumn{
 		{Name: "Variant", Text: true}, {Name: "Takes", Text: true}, {Name: "Cost per hour", Hint: "of one replica"},
 		{Group: "Replicas", Name: "most"}, {Group: "Replicas", Name: "last"},
 		{Name: "Writes", Hint: "changes of the target's replicas"}, {Name: "GPU-hours"}, {Name: "Cost"},
@@ -99,11 +99,11 @@ func variantTable(d Demo) pageTable {
 	}}
 	for _, v := range d.Variants {
 		cells := v.cells()
-		row := pageRow{Run: -1, Key: v.Name, Cells: []pageCell{{Text: v.Name}, {Text: cells[1].text}, {Text: cells[2].text, Sort: v.CostPerReplicaHour}}}
+		row := PageRow{Run: -1, Key: v.Name, Cells: []PageCell{{Text: v.Name}, {Text: cells[1].text}, {Text: cells[2].text, Sort: v.CostPerReplicaHour}}}
 		for i, sort := range []float64{float64(most(v)), float64(last(v)), float64(v.ScaleWrites), v.GPUHours, v.Cost} {
-			row.Cells = append(row.Cells, pageCell{Text: cells[3+i].text, Sort: sort})
+			row.Cells = append(row.Cells, PageCell{Text: cells[3+i].text, Sort: sort})
 		}
-		row.Cells = append(row.Cells, pageCell{Text: v.Model})
+		row.Cells = append(row.Cells, PageCell{Text: v.Model})
 		t.Rows = append(t.Rows, row)
 	}
 	return t

@@ -57,10 +57,24 @@ func HTML(w io.Writer, title string, results []replay.Result, recordings []repla
 	return HTMLOfReplay(w, About{Title: title}, results, recordings)
 }
 
+// Beside is what a page of runs shows that another package knows.
+type Beside struct {
+	// Table stands before the others.
+	Table PageTable
+	// Data is data.beside of the page's script. Script and Style are added to the page's own:
+	// the script may set behind (scatter.js).
+	Data          any
+	Script, Style string
+}
+
 // HTMLOfRuns writes runs of one or several scenes as one file that opens without a
-// network.
-func HTMLOfRuns(w io.Writer, title string, runs []ReplayRun) error {
-	return replayPage(title, runs).write(w)
+// network, and what is known beside them.
+func HTMLOfRuns(w io.Writer, about About, runs []ReplayRun, beside Beside) error {
+	p := replayPage(about.Title, runs)
+	p.Made = about.Made
+	p.Data.Beside, p.script, p.style = beside.Data, beside.Script, beside.Style
+	p.Tables = append([]PageTable{beside.Table}, p.Tables...)
+	return p.write(w)
 }
 
 // What keeps a page at a few megabytes, however many runs it shows. A chart is at most
@@ -73,7 +87,7 @@ const (
 )
 
 func replayPage(title string, runs []ReplayRun) page {
-	p := page{Title: title, Lead: replayLead(runs), Tables: []pageTable{replayTable(runs)}}
+	p := page{Title: title, Lead: replayLead(runs), Tables: []PageTable{replayTable(runs)}}
 	p.Data.Clusters, p.Data.Runs = [][]pageNode{}, []pageRun{}
 	recorded := 0
 	for i := range runs {
@@ -247,19 +261,19 @@ func decisionOf(d *replay.RecordedDecision, index map[string]int, steps *int) pa
 }
 
 // replayTable is the numbers of all runs.
-func replayTable(runs []ReplayRun) pageTable {
-	t := pageTable{Caption: "What each policy cost and kept", Columns: replayColumns()}
+func replayTable(runs []ReplayRun) PageTable {
+	t := PageTable{Caption: "What each policy cost and kept", Columns: replayColumns()}
 	scenes, results := false, make([]replay.Result, len(runs))
 	for i := range runs {
 		scenes = scenes || runs[i].Scene != ""
 	}
 	if scenes {
-		t.Columns = append(t.Columns, pageColumn{Name: "Scene", Text: true})
+		t.Columns = append(t.Columns, PageColumn{Name: "Scene", Text: true})
 	}
 	for i := range runs {
-		row := pageRow{Run: i, Kind: string(replay.KindOf(runs[i].Result.Policy)), Cells: replayCells(&runs[i].Result)}
+		row := PageRow{Run: i, Kind: string(replay.KindOf(runs[i].Result.Policy)), Cells: replayCells(&runs[i].Result)}
 		if scenes {
-			row.Cells = append(row.Cells, pageCell{Text: runs[i].Scene})
+			row.Cells = append(row.Cells, PageCell{Text: runs[i].Scene})
 		}
 		t.Rows = append(t.Rows, row)
 		if r := &runs[i].Result; r.BreaksPromise() {
@@ -271,8 +285,8 @@ func replayTable(runs []ReplayRun) pageTable {
 	return t
 }
 
-func replayColumns() []pageColumn {
-	return []pageColumn{
+func replayColumns() []PageColumn {
+	return []PageColumn{
 		{Name: "Policy", Text: true},
 		{Name: "Start-up", Hint: "mean time from the moment that a node holds a replica until it serves"},
 		{Name: "Met SLO", Hint: "share of all requests within the TTFT and the ITL target"},
@@ -291,23 +305,23 @@ func replayColumns() []pageColumn {
 	}
 }
 
-func replayCells(r *replay.Result) []pageCell {
-	over, met := pageCell{Text: unknown, Sort: math.MaxFloat64}, pageCell{Text: unknown, Sort: -1}
+func replayCells(r *replay.Result) []PageCell {
+	over, met := PageCell{Text: unknown, Sort: math.MaxFloat64}, PageCell{Text: unknown, Sort: -1}
 	if r.CostOverBound > 0 {
-		over = pageCell{Text: fmt.Sprintf("%.2f", r.CostOverBound), Sort: r.CostOverBound}
+		over = PageCell{Text: fmt.Sprintf("%.2f", r.CostOverBound), Sort: r.CostOverBound}
 	}
 	if r.Requests > 0 {
-		met = pageCell{Text: attained(r.Attainment) + markOf(r), Sort: r.Attainment}
+		met = PageCell{Text: attained(r.Attainment) + markOf(r), Sort: r.Attainment}
 	}
-	count := func(n int) pageCell { return pageCell{Text: grouped(n), Sort: float64(n)} }
-	ms := func(value float64) pageCell {
+	count := func(n int) PageCell { return PageCell{Text: grouped(n), Sort: float64(n)} }
+	ms := func(value float64) PageCell {
 		if value <= 0 {
-			return pageCell{Text: unknown, Sort: -1}
+			return PageCell{Text: unknown, Sort: -1}
 		}
-		return pageCell{Text: latency(&value), Sort: value}
+		return PageCell{Text: latency(&value), Sort: value}
 	}
-	hours := func(value float64) pageCell { return pageCell{Text: decimals(value, 1), Sort: value} }
-	return []pageCell{
+	hours := func(value float64) PageCell { return PageCell{Text: decimals(value, 1), Sort: value} }
+	return []PageCell{
 		{Text: r.Policy}, {Text: spokenSeconds(r.StartupSeconds), Sort: r.StartupSeconds},
 		met, count(r.Failed), {Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}, over,
 		ms(r.TTFT.P50), ms(r.TTFT.P95), ms(r.TTFT.P99), ms(r.ITL.P50), ms(r.ITL.P95), ms(r.ITL.P99),

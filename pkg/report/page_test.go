@@ -30,7 +30,7 @@ import (
 var preview = flag.String("preview", "", "directory to write the tests' pages to")
 
 // policies are those of the made-up replays.
-var policies = []string{"capacity-only", "hybrid", "static:6", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "static:9"}
+var policies = []string{"capacity-only", "hybrid", "static:6", "peak", "hpa:queue", "hpa:kv", "keda", "keda:rps=4", "hpa:rps=4", "static:9"}
 
 // madeUp is a replay that nobody ran: a day's load, replicas that follow it with each
 // policy's own lag, nodes of which other work holds a part.
@@ -326,7 +326,9 @@ func TestScenesStandSideBySide(t *testing.T) {
 			runs = append(runs, ReplayRun{Scene: scene, Result: results[i], Recording: &recordings[i]})
 		}
 	}
-	html := written(t, "scenes.html", func(w io.Writer) error { return HTMLOfRuns(w, "The benchmark", runs) })
+	html := written(t, "scenes.html", func(w io.Writer) error {
+		return HTMLOfRuns(w, About{Title: "The benchmark"}, runs, Beside{Table: PageTable{Caption: "Beside"}})
+	})
 	assert.Equal(t, 21, strings.Count(wellFormed(t, html), "full cluster\n")+1)
 	assert.Equal(t, "code, AWS prices", dataOf(t, html)["runs"].([]any)[25].(map[string]any)["scene"])
 }

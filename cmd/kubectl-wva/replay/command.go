@@ -15,7 +15,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -65,14 +64,9 @@ Policies:
   hpa:queue      the same on waiting requests, 5 for each replica
   hpa:kv         the same on the used share of the KV cache, 0.8
   keda           KEDA, which polls every 30 s, and its HorizontalPodAutoscaler on the queue
-  kpa            Knative's pod autoscaler on concurrency, 100 for each replica at full use
-  saturation-v1  the published rule of one step in each cycle
-  saturation-v2  the published rule that divides demand by capacity
-  planner        the planner of Dynamo: the forecast requests, divided by what one replica
-                 serves at the mean within the SLO
-For each model, static, hpa, keda, kpa and planner scale one variant: the one that costs least
-per request. keda adds up to 100 replicas, the others have no limit. None exceeds what empty
-nodes would hold, unless the variant has its own bound.
+For each model, static, hpa and keda scale one variant: the one that costs least per request.
+keda adds up to 100 replicas, the others have no limit. None exceeds what empty nodes would
+hold, unless the variant has its own bound.
 
 Settings follow the name, as in hpa:rps=4.5,down=60s,max=40 or hybrid:down=120s. An unknown
 setting is an error that lists the known ones.
@@ -83,14 +77,7 @@ setting is an error that lists the known ones.
   hpa, keda   the trigger with its target: rps, intok (prompt tokens per second), inflight,
               queue or kv; down, up, min, max, tolerance; window: time over which rates are taken;
               keda alone: polling, and with min=0 cooldown and activation
-  kpa         inflight or rps with its target, utilization, window and panic (the panic
-              window's share of it), threshold, down, uprate, downrate, grace, min, max
-  saturation  kvCacheThreshold, queueLengthThreshold, down and up; v1 alone: kvSpareTrigger
-              and queueSpareTrigger; v2 alone: scaleUpThreshold and scaleDownBoundary
-  planner     mode (throughput, load or both), target (sla, throughput or latency), predictor
-              (constant or kalman: level, trend, noise, points; ARIMA and Prophet are not
-              here), interval, reaction, sensitivity, ttft, itl, isl, osl, min, max
-  hpa, keda, kpa, planner and static
+  hpa, keda and static
               variant: the one that is scaled; split: fixed replicas of other variants, as in
               hpa:rps=4,variant=dear,split=cheap:4. A fixed fleet of several variants is
               static:split=cheap:4+dear:2
@@ -108,9 +95,6 @@ const examples = `  # A service's day, with every policy
 
   # A HorizontalPodAutoscaler on requests per second, at two targets
   kubectl wva replay --trace synthetic:diurnal --policy hpa:rps=3.4,down=120s,hpa:rps=3.8,down=120s
-
-  # This autoscaler against many settings of three rivals, with the fronts as a page
-  kubectl wva replay --trace synthetic:ramp --tune hpa:rps,hpa:inflight,planner --html fronts.html
 
   # The first ten minutes, as a page for the browser
   kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 10m --policy hybrid --html replay.html
@@ -146,12 +130,8 @@ type options struct {
 	print    bool
 
 	policies []string
-	tuned    []string
-	rivals   []tuning.Family
-	aside    []tuning.Family
 	startups []time.Duration
 	seed     uint64
-	seeds    int
 
 	output string
 	html   string
@@ -170,7 +150,7 @@ var outputs = []string{"table", "json"}
 
 // newOptions are those of a command line that says nothing.
 func newOptions(flags *cluster.Flags) *options {
-	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, seeds: 3, policies: standardPolicies(),
+	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, policies: standardPolicies(),
 		lookback: lookback{last: usualLast, servers: servers{}, now: time.Now}}
 }
 
@@ -233,8 +213,6 @@ func (o *options) add(command *cobra.Command) {
 	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them. The bound is always computed.")
 	f.Var((*spans)(&o.startups), "startup", "Mean time from the placement of a replica on its node until it serves; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Seed of every random number: the same seed and inputs give the same bytes.")
-	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these policies, such as hpa:rps, and compare this autoscaler (or --policy) with the best of them.")
-	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: the number of seeds, from --seed on, over which the means are taken.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take the nodes, what other pods hold on them, and the variants of the namespace (with -A of all) from a live cluster.")

@@ -16,7 +16,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -64,7 +63,7 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if o.spread == 0 {
 		o.spread = j.scenario.RateSpread
 	}
-	if !command.Flags().Changed("policy") && len(o.tuned) == 0 && len(j.scenario.Policies) > 0 {
+	if !command.Flags().Changed("policy") && len(j.scenario.Policies) > 0 {
 		o.policies = j.scenario.Policies
 	}
 	if _, err := j.scenario.PolicyNames(o.policies); err != nil {
@@ -91,9 +90,6 @@ func (o *options) check(command *cobra.Command) error {
 	if err := o.readPolicies(); err != nil {
 		return err
 	}
-	if len(o.tuned) > 0 && !command.Flags().Changed("policy") {
-		o.policies = oursByDefault()
-	}
 	policies, err := distinct("--policy", o.policies)
 	if err != nil {
 		return err
@@ -117,9 +113,6 @@ func (o *options) check(command *cobra.Command) error {
 	if err := o.checkRequests(command); err != nil {
 		return err
 	}
-	if err := o.checkTuned(command); err != nil {
-		return err
-	}
 	if err := o.checkLookback(command); err != nil {
 		return err
 	}
@@ -139,49 +132,6 @@ func (o *options) checkRequests(command *cobra.Command) error {
 		return fmt.Errorf("--duration is %s: expected from 1s to %s", report.Duration(o.duration), report.Duration(longestTrace))
 	}
 	return nil
-}
-
-// mostSeeds is more than anybody needs to see the noise.
-const mostSeeds = 100
-
-// checkTuned looks at the flags of a sweep.
-func (o *options) checkTuned(command *cobra.Command) error {
-	for i, name := range o.tuned {
-		o.tuned[i] = strings.TrimSpace(name)
-		family, err := tuning.Named(o.tuned[i])
-		if err != nil {
-			return fmt.Errorf("--tune: %w", err)
-		}
-		if family.Aside {
-			o.aside = append(o.aside, family)
-		} else {
-			o.rivals = append(o.rivals, family)
-		}
-	}
-	switch {
-	case command.Flags().Changed("tune") && len(o.tuned) == 0:
-		return errors.New("--tune is empty: expected at least one family")
-	case command.Flags().Changed("seeds") && len(o.tuned) == 0:
-		return errors.New("--seeds goes with --tune only: expected both or none")
-	case o.seeds < 1 || o.seeds > mostSeeds:
-		return fmt.Errorf("--seeds is %d: expected from 1 to %d", o.seeds, mostSeeds)
-	}
-	if len(o.tuned) > 0 {
-		_, err := distinct("--tune", o.tuned)
-		return err
-	}
-	return nil
-}
-
-// oursByDefault are both of our modes.
-func oursByDefault() []string {
-	var names []string
-	for _, name := range replay.PolicyNames() {
-		if replay.KindOf(name) == replay.KindOurs {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // checkLive looks at the flags that only go with --from-cluster, or only without.

@@ -56,13 +56,6 @@ func (p *progress) wait() {
 	}
 }
 
-// count draws the line of a sweep, which does not know how many runs are to come.
-func (p *progress) count(done int) {
-	if p != nil && time.Since(p.last) >= drawEvery {
-		p.draw(fmt.Sprintf("%d runs done", done))
-	}
-}
-
 func (p *progress) draw(text string) {
 	p.last, p.drawn = time.Now(), true
 	line := []rune(text)

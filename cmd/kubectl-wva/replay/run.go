@@ -38,9 +38,6 @@ type performed struct {
 }
 
 func (j *job) run(ctx context.Context) error {
-	if len(j.tuned) > 0 {
-		return j.tune(ctx)
-	}
 	style, terminal := output.StyleOf(j.out)
 	chart := terminal && j.output == outputs[0]
 	done := j.perform(ctx, j.page != nil || chart)

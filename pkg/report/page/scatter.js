@@ -29,6 +29,10 @@ function costTicks(low, high) {
   return ticks;
 }
 
+// behind is what another script draws behind the runs: lines of points with an attainment and
+// a cost. Here is none.
+let behind = { shown: () => [], draw() {}, key: () => [] };
+
 function drawScatter() {
   const host = byId("scatter");
   const shown = rivals();
@@ -43,14 +47,14 @@ function drawScatter() {
   }
   const relative = shown.every(({ run }) => run.over !== undefined);
   const cost = (run) => (relative ? run.over : run.cost);
-  const fronts = frontsShown(shown);
+  const lines = behind.shown(shown);
   const positive = shown.filter(({ run }) => cost(run) > 0);
   const width = Math.max(260, Math.floor(host.clientWidth));
   const height = Math.min(380, Math.max(300, width * 0.62));
-  const costs = positive.map(({ run }) => cost(run)).concat(fronts.flatMap((f) => f.points.map(cost)));
+  const costs = positive.map(({ run }) => cost(run)).concat(lines.flatMap((f) => f.points.map(cost)));
   const low = Math.min(...costs, relative ? 1 : Infinity) * 0.94;
   const high = Math.max(...costs) * 1.08;
-  const worst = Math.min(0.98, ...shown.map(({ run }) => run.attainment), ...fronts.flatMap((f) => f.points.map((p) => p.attainment)));
+  const worst = Math.min(0.98, ...shown.map(({ run }) => run.attainment), ...lines.flatMap((f) => f.points.map((p) => p.attainment)));
   const bottom = stretched(Math.max(0, worst - 0.15 * (1 - worst))) - 0.12;
   const top = stretched(1) + 0.12;
   const box = { w: width - scatterEdge.left - scatterEdge.right, h: height - scatterEdge.top - scatterEdge.bottom };
@@ -58,7 +62,7 @@ function drawScatter() {
   const y = (share) => scatterEdge.top + box.h * (1 - (stretched(share) - bottom) / (top - bottom));
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": "Cost against attainment, one point per policy" });
   drawScatterAxes(picture, { x, y, low, high, bottom, width, height, relative });
-  drawFronts(picture, fronts, { x, y, cost, relative });
+  behind.draw(picture, lines, { x, y, cost, relative });
   const taken = [];
   const points = positive.map(({ run, index }) => ({ run, index, px: x(cost(run)), py: y(run.attainment) }));
   for (const point of points) {
@@ -66,7 +70,7 @@ function drawScatter() {
     taken.push({ x: point.px - reach, y: point.py - reach, w: 2 * reach, h: 2 * reach, of: point.index });
   }
   for (const point of points) picture.append(scatterPoint(point, taken, width, height, relative));
-  host.replaceChildren(picture, ...frontKey(fronts), el("p", { class: "key" }, scatterKey(shown)));
+  host.replaceChildren(picture, ...behind.key(lines), el("p", { class: "key" }, scatterKey(shown)));
 }
 
 function drawScatterAxes(picture, f) {

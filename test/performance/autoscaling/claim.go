@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/front"
 )
 
 // The limits of the aims: what hybrid mode, at its defaults, is to cost over what others cost

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 )
 
 // entry ran with three seeds, of which each differs a little: of ours the other way than of

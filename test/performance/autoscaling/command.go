@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tuning"
 )
 
 // The errors that end a run that went through and showed something bad beyond its noise. That an

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 )
 
 // documented is what docs/benchmarks.md says of hybrid mode in one case. A test keeps the two

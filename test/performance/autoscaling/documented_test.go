@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/front"
 )
 
 // The numbers that a run is compared with are those of the page.

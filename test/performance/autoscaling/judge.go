@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tuning"
 )
 
 // bench is what came of a run of this command.
@@ -26,7 +26,7 @@ type bench struct {
 	// them, and fronts how they are shown.
 	cases   []oneCase
 	reports []sweep.Report
-	fronts  []report.Fronts
+	fronts  []sweep.Fronts
 	singles []sweep.Single
 	// pictured are runs with their courses.
 	pictured []pictured
@@ -97,7 +97,7 @@ func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error)
 		},
 		Done: func(i int, r *sweep.Report) {
 			fronts := r.Fronts(&cases[i])
-			tell(progress, "%s is done\n%s\n", b.place(i), strings.Join(report.FrontTable(&fronts, report.Style{Width: 140}), "\n"))
+			tell(progress, "%s is done\n%s\n", b.place(i), strings.Join(sweep.FrontTable(&fronts), "\n"))
 		},
 	})
 	defer func() { err = errors.Join(err, log.close()) }()

@@ -6,17 +6,17 @@ import (
 	"math"
 	"strings"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/test/performance/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 )
 
 // print shows the fronts, the best single settings and the claims.
 func (b *bench) print(out io.Writer) {
-	wide := report.Style{Width: 140}
 	for i := range b.fronts {
 		lines := []string{b.place(i)}
 		lines = append(lines, report.ReplayDispersion(b.reports[i].Ours[0].Results)...)
-		lines = append(lines, report.FrontTable(&b.fronts[i], wide)...)
+		lines = append(lines, sweep.FrontTable(&b.fronts[i])...)
 		tell(out, "\n%s\n", strings.Join(lines, "\n"))
 	}
 	if len(b.singles) > 0 {
@@ -106,6 +106,6 @@ func markdown(b *bench) string {
 
 // cellOf is what was kept and cost, "98.4 % at 1.35". An attainment is rounded down, so that
 // nobody has kept 99 % who has not.
-func cellOf(j *report.Judged, bound float64) string {
+func cellOf(j *sweep.Judged, bound float64) string {
 	return fmt.Sprintf("%.1f %% at %.2f", math.Floor(1000*j.Own.Attainment+1e-9)/10, j.Own.Cost/bound)
 }

@@ -7,8 +7,9 @@ import (
 	"os"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/test/performance/front"
+	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 )
 
 // results are the numbers as other programs read them. Their JSON names are a published
@@ -166,7 +167,7 @@ func (b *bench) keep(o *options) error {
 	if err != nil {
 		return fmt.Errorf("write the pictures: %w", err)
 	}
-	if err := report.HTMLOfFronts(file, "Scaling policies at their best on recorded traces", b.fronts, runs); err != nil {
+	if err := sweep.HTML(file, "Scaling policies at their best on recorded traces", b.fronts, runs); err != nil {
 		_ = file.Close()
 		return fmt.Errorf("write the pictures: %w", err)
 	}

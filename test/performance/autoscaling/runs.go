@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 )
 
 // runs is a file of runs that were made: its first line says of what, and each other line

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+	// The families of rivals that package replay does not have.
+	_ "llmd.ai/workload-variant-autoscaler/test/performance/rival"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tuning"
 )
 
 // trace is one load.
