@@ -195,7 +195,7 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 		Policy: s.play.policy, Parameters: s.policy.Parameters(), StartupSeconds: s.startup.Seconds(),
 		Requests: m.requests, Failed: m.failed, TooLong: m.tooLong, ScaleEvents: m.events, Flips: m.flips,
 		UnderProvisionedSeconds: m.short.Seconds(), UnplaceableReplicas: m.unplaceable,
-		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl), Dispersion: s.scatter, TraceDispersion: s.before,
+		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl), Dispersion: s.scatter, TraceDispersion: s.multiplied,
 		LearningSeconds: s.scenario.Learning.Seconds(),
 	}
 	if m.requests > 0 {

@@ -219,3 +219,17 @@ func (o *ours) startup(index simulation.VariantIndex, pods []Pod) time.Duration 
 	latest := slices.Sorted(slices.Values(s.took))
 	return latest[len(latest)/2]
 }
+
+// untold is the scenario of which the autoscaler is given no profile.
+func (s *Scenario) untold() *Scenario {
+	changed := *s
+	changed.Models = slices.Clone(s.Models)
+	for m := range changed.Models {
+		variants := slices.Clone(changed.Models[m].Variants)
+		for v := range variants {
+			variants[v].Given = serving.Profile{}
+		}
+		changed.Models[m].Variants = variants
+	}
+	return &changed
+}

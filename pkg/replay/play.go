@@ -30,10 +30,15 @@ func (p *play) perform() performed {
 	if err != nil {
 		return performed{err: err}
 	}
-	if pupil, ok := policy.(*ours); ok && p.lesson != nil {
-		p.lesson.teach(pupil, p.startup)
+	own, ok := policy.(*ours)
+	if ok && p.before != nil {
+		own.scenario, own.memory = own.scenario.untold(), p.before(own.policy.Hybrid, p.startup)
 	}
-	return p.with(policy, p.startOf(policy, p.initial()))
+	done := p.with(policy, p.startOf(policy, p.initial()))
+	if ok && p.after != nil && done.err == nil {
+		p.after(own.memory)
+	}
+	return done
 }
 
 // drives is a policy that drives one variant of each model.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -84,6 +85,7 @@ type play struct {
 	startup time.Duration
 	record  bool
 	limit   Limit
+	after   func(decision.Memory)
 	// tell is told the part that is done; it reports false when the run is to stop.
 	tell func(part float64) bool
 }

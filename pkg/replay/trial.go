@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -27,9 +28,9 @@ type Trial struct {
 	bound  Bound
 	// startups are those that can be played.
 	startups []time.Duration
-	// scatter is that of the requests, and before that of the trace.
-	scatter, before []workload.Index
-	lesson          lesson
+	// scatter is that of the requests, and multiplied that of the trace before.
+	scatter, multiplied []workload.Index
+	before              func(hybrid bool, startup time.Duration) decision.Memory
 }
 
 // TrialOptions are what a trial is made of.
@@ -37,10 +38,9 @@ type TrialOptions struct {
 	Scenario *Scenario
 	// Source is read once.
 	Source Source
-	// Lesson, unless nil, is requests of an earlier time. Ours are then given no profile:
-	// they begin with what they learned of the variants from these requests. Nothing else of
-	// that time counts.
-	Lesson Source
+	// Before, unless nil, is what a mode of ours remembers of an earlier time. It is then
+	// given no profile.
+	Before func(hybrid bool, startup time.Duration) decision.Memory
 	// Trace, unless nil, has counted the requests before they were multiplied, once Source
 	// has been read.
 	Trace *workload.Dispersion
@@ -73,7 +73,7 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 	t := &Trial{
 		scenario: s, source: source, requests: requests, seed: o.Seed,
 		load: load, choice: s.cheapest(load), startups: o.Startups,
-		scatter: counted.Indexes(), before: before.Indexes(),
+		scatter: counted.Indexes(), multiplied: before.Indexes(), before: o.Before,
 	}
 	if err := t.skipLearning(); err != nil {
 		return nil, err
@@ -87,10 +87,7 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 	if t.bound, err = s.bound(load, t.serves); err != nil {
 		return nil, err
 	}
-	if o.Lesson != nil {
-		t.lesson, err = newLesson(TrialOptions{Scenario: s, Source: o.Lesson, Startups: o.Startups, Seed: o.Seed})
-	}
-	return t, err
+	return t, nil
 }
 
 // skipLearning counts the requests again where the first of them do not count.
@@ -146,6 +143,8 @@ type Play struct {
 	Record bool
 	// Limit ends a run early; the zero value ends none.
 	Limit Limit
+	// After, unless nil, is told what ours remembers at the end.
+	After func(decision.Memory)
 	// Tell, unless nil, is told from time to time which part is done; with false the run
 	// ends with ErrStopped.
 	Tell func(part float64) bool
@@ -174,7 +173,7 @@ func (t *Trial) Play(p Play) (Result, Recording, error) {
 	if err != nil {
 		return Result{}, Recording{}, err
 	}
-	one := play{Trial: t, policy: names[0], startup: p.Startup, record: p.Record, limit: p.Limit, tell: p.Tell}
+	one := play{Trial: t, policy: names[0], startup: p.Startup, record: p.Record, limit: p.Limit, after: p.After, tell: p.Tell}
 	done := one.perform()
 	return done.result, done.recording, done.err
 }

@@ -139,10 +139,15 @@ func prepare(o *options, t trial) ([]*replay.Trial, error) {
 	return sweep.Trials(o.workers, o.seeds, func(i int) (*replay.Trial, error) {
 		seed := uint64(firstSeed + i)
 		var counted workload.Dispersion
-		return replay.NewTrial(replay.TrialOptions{
-			Scenario: s, Startups: t.startups, Seed: seed, Trace: &counted,
-			Source: t.source(s, o.data, seed, &counted), Lesson: t.lesson(o.data, seed),
-		})
+		with := replay.TrialOptions{Scenario: s, Startups: t.startups, Seed: seed, Trace: &counted, Source: t.source(s, o.data, seed, &counted)}
+		if earlier := t.lesson(o.data, seed); earlier != nil {
+			learned, err := learn(replay.TrialOptions{Scenario: s, Startups: t.startups, Seed: seed, Source: earlier})
+			if err != nil {
+				return nil, err
+			}
+			with.Before = learned.of
+		}
+		return replay.NewTrial(with)
 	})
 }
 
