@@ -31,7 +31,7 @@ func published(t *testing.T) values { return valuesFile(t, "testdata/published.y
 func TestEveryFileOfValuesRenders(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(chartDir, "values-*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, paths, 4)
+	require.Len(t, paths, 6)
 	for _, path := range paths {
 		render(t, release{name: plainName, namespace: plainNamespace, values: withScheduler(valuesFile(t, path))})
 	}

@@ -123,6 +123,10 @@ func TestToggles(t *testing.T) {
 			values: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring"}),
 			more:   []string{"ClusterRoleBinding " + plainName + "-metrics-reader"},
 		},
+		"a Prometheus that may look into few namespaces": {
+			values: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring", "discovery": true}),
+			more:   []string{"ClusterRoleBinding " + plainName + "-metrics-reader", "Role " + plainName + "-metrics-discovery", "RoleBinding " + plainName + "-metrics-discovery"},
+		},
 		"an authority of Prometheus": {
 			values: nested("wva.prometheus.caCert", "-----BEGIN CERTIFICATE-----"),
 			more:   []string{"ConfigMap " + plainName + "-prometheus-ca"},

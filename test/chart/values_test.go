@@ -113,6 +113,7 @@ var effects = map[string]struct {
 	"wva.prometheus.metricsWindow":                      {change: "2m"},
 	"wva.prometheus.serviceAccountName":                 {change: "prometheus", given: nested("wva.prometheus.monitoringNamespace", "monitoring")},
 	"wva.prometheus.monitoringNamespace":                {change: "elsewhere", given: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring"})},
+	"wva.prometheus.discovery":                          {change: true, given: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring"})},
 	"wva.prometheus.createReader":                       {change: true},
 	"wva.metrics.enabled":                               {change: false},
 	"wva.metrics.port":                                  {change: 9444},

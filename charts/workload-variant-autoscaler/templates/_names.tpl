@@ -230,6 +230,12 @@ bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
 {{- end -}}
 {{- end -}}
 
+{{/* Whether the manager has a ServiceMonitor. */}}
+{{- define "wva.monitored" -}}
+{{- $enabled := .Values.wva.metrics.serviceMonitor.enabled | toString -}}
+{{- if or (eq $enabled "true") (and (eq $enabled "auto") (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor")) }}true{{ end -}}
+{{- end -}}
+
 {{/* Who may read secured metrics, as subjects of a binding; nothing where nobody is named. */}}
 {{- define "wva.readers" -}}
 {{- with .Values.wva.prometheus -}}
