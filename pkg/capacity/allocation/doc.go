@@ -29,23 +29,23 @@
 // of another and starve it; and above it, as the greatest smallest share, one model
 // that nothing can serve would take the protection away from all the others.
 //
-// Models that share no limit that could bind are separate problems, and where nothing
-// is short every model simply gets Cheapest. Otherwise the questions are answered one
-// after the other: the unserved demand of each priority, with that of the more important ones
-// held, and then the cost. Each is answered by branch and price: a linear program
-// (master) mixes whole choices (column) of each model under the limits; its prices ask
-// each model for a better choice (finder), until none has one; what is left mixed is
-// branched on (branch), and a walk from the best choice so far exchanges replicas
-// across models where branching would not soon come to it (walk): it lists for each
-// model the choices that are nearly the best at these prices, gives one model another
-// one of its list, takes out those that are in the way, and lets each of them take the
-// first of its list that fits; a step takes about a microsecond. The search ends with a
-// proof, or with the best choice so far when its budget of work is used up. That choice
-// always keeps limits and bounds. Branching finds what fits where little is to spare,
-// which the walk misses: of 96 instances 19 are worse without it, by 0.05 % in all. The budget counts elements and not time, and the walk
-// draws the same numbers each time, so the answer is the same on every machine. How
-// near that comes is measured in test/performance/allocation.
+// Models that share no limit that could bind are separate markets, and where nothing is
+// short every model simply gets Cheapest. Otherwise the questions are answered one after
+// the other: the unserved demand of each priority, then the cost. Each answer starts from a
+// greedy one: the models of a priority take turns, a band of their demand at a time, within
+// what more important ones left. Then it is repaired (exchange.go), step by step: a model
+// takes more of a variant, or gives some back and fills up with others; who is in the way
+// loses replicas, and takes what else there is room for; a more important one may push
+// others aside in turn, so that it never ends with less. A step is kept when it is better,
+// or not much worse; how much is allowed falls to nothing in the end (simulated annealing).
+// At the end the best choice of all stays, which always keeps limits and bounds. The number
+// of steps depends on the number of variants and not on time, and the numbers that are
+// drawn are the same each time: so is the answer, wherever numbers are rounded alike.
 //
-// The package is pure. Read Option first, then Cheapest, then Share; then cluster,
-// question, branch, walk, master and column, in this order.
+// There is no proof that the answer is the best. The tests compare it with all that there
+// could be for small clusters, where it always is; test/performance/allocation compares it
+// with an exact solver for large ones, and docs/benchmarks-parts.md has the numbers.
+//
+// The package is pure. Read Option first, then Cheapest, then Share; then buyer, market and
+// improve, in this order.
 package allocation

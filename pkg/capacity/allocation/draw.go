@@ -9,11 +9,8 @@ import (
 // draws are numbers without order, the same each time.
 type draws struct{ capacity.Draws }
 
-// part is evenly spread from 0 up to, but not, 1.
-func (d *draws) part() float64 { return float64(d.Next()>>11) / (1 << 53) }
-
-// below is one of the n numbers from 0 on.
-func (d *draws) below(n int) int { return int(d.part() * float64(n)) }
+// below is one of the n numbers from 0 on, at most a thousand million of them.
+func (d *draws) below(n int) int { return int(d.Next() >> 32 * uint64(n) >> 32) }
 
 // excess is exponential with a mean of 1.
-func (d *draws) excess() float64 { return -math.Log(1 - d.part()) }
+func (d *draws) excess() float64 { return -math.Log(1 - float64(d.Next()>>11)/(1<<53)) }

@@ -1,8 +1,7 @@
 package allocation
 
 import (
-	"cmp"
-	"math"
+	"iter"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -29,131 +28,89 @@ type Model struct {
 //
 // When the cheapest vectors of all models fit, they are the answer.
 func Share(models []Model, rows []float64) []Vector {
-	s := newSharing(models, rows)
-	s.grantMinima()
-	if !s.tryCheapest() {
-		for _, c := range clusters(s.groups, s.limits) {
-			c.solve()
+	limits := make([]float64, len(rows))
+	for i, limit := range rows {
+		if limit > 0 {
+			limits[i] = limit
 		}
 	}
+	buyers := make([]*buyer, len(models))
+	for i, m := range models {
+		buyers[i] = newBuyer(i, m, limits)
+	}
+	slices.SortStableFunc(buyers, compareBuyers)
+	for block := range blocks(buyers) {
+		heaviest := 0.0
+		for _, b := range block {
+			heaviest = max(heaviest, b.weight)
+		}
+		for _, b := range block {
+			b.heaviest = heaviest
+		}
+		grantMinima(block, limits)
+	}
+	for _, b := range buyers {
+		b.begin()
+	}
+	for _, m := range markets(buyers, limits) {
+		m.solve()
+	}
 	result := make([]Vector, len(models))
-	for _, g := range s.groups {
-		result[g.model] = vector(models[g.model].Options, positive(float64(models[g.model].Need)), g.replicas())
+	for _, b := range buyers {
+		result[b.model] = vector(models[b.model].Options, positive(float64(models[b.model].Need)), b.replicas())
 	}
 	return result
 }
 
-// sharing is the state of one call of Share.
-type sharing struct {
-	// groups are the models, the more important first; within a priority in an order
-	// that follows from what they ask and not from where they stand.
-	groups []*group
-	// limits are what is left of the rows beside the minima.
-	limits []float64
-}
-
-func newSharing(models []Model, rows []float64) *sharing {
-	s := &sharing{limits: make([]float64, len(rows))}
-	for i, limit := range rows {
-		s.limits[i] = max(0, limit)
-		if math.IsNaN(limit) {
-			s.limits[i] = 0
-		}
-	}
-	for i, m := range models {
-		s.groups = append(s.groups, newGroup(i, m, s.limits))
-	}
-	slices.SortStableFunc(s.groups, compareGroups)
-	// They are looked at in this order again and again, so they lie in it.
-	lie := make([]group, len(s.groups))
-	for i, g := range s.groups {
-		lie[i] = *g
-		s.groups[i] = &lie[i]
-	}
-	heaviest := 0.0
-	for at, g := range s.groups {
-		if at == 0 || g.priority != s.groups[at-1].priority {
-			heaviest = 0
-			for _, other := range s.groups[at:] {
-				if other.priority == g.priority {
-					heaviest = max(heaviest, other.weight)
-				}
+// blocks are the buyers of one priority after the other.
+func blocks(buyers []*buyer) iter.Seq[[]*buyer] {
+	return func(yield func([]*buyer) bool) {
+		for at := 0; at < len(buyers); {
+			next := at
+			for next < len(buyers) && buyers[next].priority == buyers[at].priority {
+				next++
 			}
-		}
-		g.heaviest = heaviest
-	}
-	return s
-}
-
-func compareGroups(a, b *group) int {
-	order := cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.need, b.need), cmp.Compare(b.weight, a.weight), cmp.Compare(len(a.variants), len(b.variants)))
-	for i := 0; order == 0 && i < len(a.variants); i++ {
-		order = compareVariants(a.variants[i], b.variants[i])
-	}
-	return order
-}
-
-// grantMinima honours the lower bounds of all models before anybody grows above them.
-// Where they do not all fit, the more important models come first and those of the
-// same priority take turns.
-func (s *sharing) grantMinima() {
-	for at := 0; at < len(s.groups); {
-		next, waiting := at, []*variantAt(nil)
-		for ; next < len(s.groups) && s.groups[next].priority == s.groups[at].priority; next++ {
-			for i := range s.groups[next].variants {
-				v := &s.groups[next].variants[i]
-				if v.granted = min(v.least, v.now); v.granted != v.least {
-					waiting = append(waiting, v)
-				}
+			if !yield(buyers[at:next]) {
+				return
 			}
+			at = next
 		}
-		s.takeTurns(waiting)
-		at = next
-	}
-	for _, g := range s.groups {
-		g.begin(s.limits)
 	}
 }
 
-// takeTurns grants what is missing, all of it where that fits; else everybody takes a
-// small part of what still fits for it, and so on until nothing does.
-func (s *sharing) takeTurns(waiting []*variantAt) {
-	all := slices.Clone(s.limits)
-	for _, v := range waiting {
-		v.take(all, v.least-v.granted)
+// grantMinima honours the lower bounds of the buyers of one priority. Where they do not all
+// fit, everybody takes a small part of what still fits, and so on until nothing does.
+func grantMinima(block []*buyer, limits []float64) {
+	var waiting []*holding
+	all := slices.Clone(limits)
+	fits := true
+	for _, b := range block {
+		for _, h := range b.variants {
+			h.granted = min(h.least, h.now)
+			take(all, h.uses, float64(h.least-h.granted))
+			waiting = append(waiting, h)
+		}
 	}
-	fits := !slices.ContainsFunc(all, func(left float64) bool { return over(-left, 0) })
+	for r, left := range all {
+		fits = fits && left >= -roundoff(limits[r])
+	}
 	for len(waiting) > 0 {
 		still := waiting[:0]
-		for _, v := range waiting {
-			n := min(v.least-v.granted, v.room(s.limits))
+		for _, h := range waiting {
+			n := h.least - h.granted
+			for _, u := range h.uses {
+				n = min(n, int(max(0, limits[u.Row])/u.Amount*(1+fine)))
+			}
 			if !fits {
 				n = min(n, max(1, n/(2*len(waiting))))
 			}
 			if n <= 0 {
 				continue
 			}
-			v.take(s.limits, n)
-			if v.granted += n; v.granted != v.least {
-				still = append(still, v)
-			}
+			take(limits, h.uses, float64(n))
+			h.granted += n
+			still = append(still, h)
 		}
 		waiting = still
 	}
-}
-
-// tryCheapest gives every model its cheapest vector and reports whether they fit.
-func (s *sharing) tryCheapest() bool {
-	used := make([]float64, len(s.limits))
-	fits := true
-	for _, g := range s.groups {
-		g.ideal, g.idealFits = g.cheapest()
-		g.chosen = g.ideal
-		fits = fits && g.idealFits
-		add(used, g.ideal.uses, 1)
-	}
-	for i, u := range used {
-		fits = fits && !over(u, s.limits[i])
-	}
-	return fits
 }
