@@ -55,7 +55,7 @@ function standard(path) {
 
 BEGIN {
 	ring0 = "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration"
-	ring1 = "pkg/apis pkg/inventory pkg/config pkg/llamastack pkg/modelserver pkg/report"
+	ring1 = "pkg/apis pkg/inventory pkg/config pkg/llamastack pkg/modelserver pkg/report pkg/scenario"
 	ring2 = "pkg/adapters"
 	ring3 = "pkg/controller pkg/admission pkg/llamastack/operator plugins"
 
@@ -68,7 +68,7 @@ BEGIN {
 	may["pkg/replay"] = ring0
 	may["pkg/migration"] = "pkg/capacity pkg/migration"
 	may["pkg/apis"] = ring0 " pkg/apis"
-	may["pkg/inventory"] = may["pkg/config"] = may["pkg/modelserver"] = may["pkg/report"] = ring0 " " ring1
+	may["pkg/inventory"] = may["pkg/config"] = may["pkg/modelserver"] = may["pkg/report"] = may["pkg/scenario"] = ring0 " " ring1
 	may["pkg/llamastack"] = "pkg/apis pkg/llamastack"
 	may["pkg/llamastack/operator"] = "pkg/apis pkg/llamastack"
 	may["pkg/adapters"] = ring0 " " ring1
@@ -105,7 +105,7 @@ BEGIN {
 $1 == "package" {
 	path = own($2)
 	room = one_of(path, "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration " \
-		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
+		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/scenario pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
 	# A package of the decision is a stage, and has a place in the list.
 	if (within(path, "pkg/decision") && path != "pkg/decision") {
 		room = path

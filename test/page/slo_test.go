@@ -25,7 +25,7 @@ var written = regexp.MustCompile(`\b(slo-ttft|sloTtft|slo-ttw|slo-tpot|sloTpot|s
 // replays are no metrics of a server, and need no bucket.
 var copied = map[string][]string{
 	"docs": {".md", ".yaml", ".sh"}, "manifests": {".yaml", ".md"}, "charts": {".yaml", ".md", ".tpl", ".txt"},
-	"cmd/kubectl-wva": {".go", ".txt"}, "pkg/config/scenario/builtin.yaml": {".yaml"}, "README.md": {".md"},
+	"cmd/kubectl-wva": {".go", ".txt"}, "pkg/scenario/builtin.yaml": {".yaml"}, "README.md": {".md"},
 }
 
 // wrongSLOs are the SLOs of a text that are within a bucket of vLLM, so that nobody can tell whether they

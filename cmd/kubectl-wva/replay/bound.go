@@ -14,7 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/review"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 )
 
 // boundByOthers bounds the variants that only publish their metric by the HorizontalPodAutoscalers that

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 

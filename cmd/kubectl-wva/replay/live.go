@@ -20,7 +20,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 )
 
 // readCluster reads the cluster that the flags name.

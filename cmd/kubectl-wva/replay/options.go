@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 	"llmd.ai/workload-variant-autoscaler/test/performance/tuning"

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 )
 
 // madeTrace writes a conversation trace that has so many requests per second in each

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 	"llmd.ai/workload-variant-autoscaler/test/performance/front"
 	"llmd.ai/workload-variant-autoscaler/test/performance/tuning"
