@@ -3,6 +3,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ const (
 
 // modeSetting is the setting that chooses the mode.
 const modeSetting = "EXPERIMENTAL_PROACTIVE_MODEL"
+
+// instanceSetting is the setting that names the controller instance of a manager.
+const instanceSetting = "CONTROLLER_INSTANCE"
 
 // modeOf is the mode in which a manager runs, as its settings say, or why it is not known. A place
 // that has the setting may not be readable, and the manager reads it at its start alone.
@@ -118,12 +122,14 @@ type Modes struct {
 	managers []moded
 	// unread is set where the settings of a manager could not be read: it may handle any object.
 	unread bool
+	// one is set where only the managers of one namespace were looked for.
+	one bool
 }
 
 // FindModes finds the modes of the managers of the cluster; with a namespace of those there. Its
 // notes say why modes are not known. An unknown mode is no reason to fail.
 func FindModes(ctx context.Context, api client.Reader, namespace string) (modes *Modes, notes []string) {
-	modes = &Modes{}
+	modes = &Modes{one: namespace != ""}
 	var list appsv1.DeploymentList
 	if err := api.List(ctx, &list, labels, client.InNamespace(namespace)); err != nil {
 		return modes, []string{fmt.Sprintf("the Deployment of the manager cannot be looked for: %v", err)}
@@ -156,6 +162,40 @@ func FindModes(ctx context.Context, api client.Reader, namespace string) (modes 
 		notes = append(notes, "no Deployment of a manager was found "+where)
 	}
 	return modes, notes
+}
+
+// Orphans says which objects are labelled for a controller instance that no manager is; empty where none
+// is, or where not all managers of the cluster are known.
+func (m *Modes) Orphans(objects []v1alpha1.VariantAutoscaling) []string {
+	hidden := func(one moded) bool {
+		elsewhere := one.partly || slices.Contains(one.hidden, "")
+		return slices.Contains(one.hidden, instanceSetting) || elsewhere && !one.Config.Fixed(instanceSetting)
+	}
+	if m.unread || m.one || len(m.managers) == 0 || slices.ContainsFunc(m.managers, hidden) {
+		return nil
+	}
+	of := map[string][]string{}
+	for i := range objects {
+		object := &objects[i]
+		instance := object.Labels[v1alpha1.LabelControllerInstance]
+		runs := func(one moded) bool { return one.Config.Static.ControllerInstance == instance }
+		if instance != "" && !slices.ContainsFunc(m.managers, runs) {
+			of[instance] = append(of[instance], object.Namespace+"/"+object.Name)
+		}
+	}
+	var notes []string
+	for _, instance := range slices.Sorted(maps.Keys(of)) {
+		const shown = 3
+		names := of[instance]
+		slices.Sort(names)
+		text := strings.Join(names[:min(shown, len(names))], ", ")
+		if more := len(names) - shown; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		notes = append(notes, fmt.Sprintf("no manager is controller instance %q, so nobody decides about %s: correct the label %s, or the manager's CONTROLLER_INSTANCE",
+			instance, text, v1alpha1.LabelControllerInstance))
+	}
+	return notes
 }
 
 // Of is the mode in which an object is decided about: that which its last decision shows, else

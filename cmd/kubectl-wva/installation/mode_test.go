@@ -130,6 +130,39 @@ func TestTheModeOfTheManager(t *testing.T) {
 	assert.Equal(t, "no Deployment of a manager was found in namespace elsewhere", strings.Join(notes, ""))
 }
 
+// An instance that no manager is decides about nothing, and nobody would say so.
+func TestInstancesThatNobodyRuns(t *testing.T) {
+	t.Parallel()
+	instance := func(name string) *appsv1.Deployment {
+		return with(manager(name, prometheusFlag), func(c *corev1.Container) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "CONTROLLER_INSTANCE", Value: name})
+		})
+	}
+	var objects []v1alpha1.VariantAutoscaling
+	for namespace, label := range map[string]string{"chat": "a", "batch": "gone", "web": "gone", "shop": "gone", "test": "gone", "free": ""} {
+		objects = append(objects, *object(namespace, label, ""))
+	}
+	for name, c := range map[string]struct {
+		namespace string
+		managers  []client.Object
+		want      []string
+	}{
+		"two managers":                 {"", []client.Object{instance("a"), instance("b")}, []string{`no manager is controller instance "gone", so nobody decides about batch/a, shop/a, test/a and 1 more: correct the label wva.llmd.ai/controller-instance, or the manager's CONTROLLER_INSTANCE`}},
+		"it runs":                      {"", []client.Object{instance("a"), instance("gone")}, nil},
+		"only some managers are known": {"a", []client.Object{instance("a")}, nil},
+		"no manager is there":          {"", nil, nil},
+		"that of one is in a Secret": {"", []client.Object{instance("a"), with(manager("b", prometheusFlag), func(c *corev1.Container) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "CONTROLLER_INSTANCE", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "instance"}}})
+		})}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			modes, _ := FindModes(t.Context(), cluster(t, "", c.managers...), c.namespace)
+			assert.Equal(t, c.want, modes.Orphans(objects))
+		})
+	}
+}
+
 func TestWhenAConfigMapWasChanged(t *testing.T) {
 	t.Parallel()
 	noon := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))

@@ -111,6 +111,9 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	if slices.ContainsFunc(rows, func(r Row) bool { return r.Mode == "" && r.State != Unreadable }) && len(notes) > 0 {
 		output.Note(complaints, "the mode is not known: "+strings.Join(notes, "; "))
 	}
+	for _, note := range modes.Orphans(list.Items) {
+		output.Note(complaints, note)
+	}
 	if o.form.String() == wide {
 		if err := o.measure(ctx, api, namespace, rows); err != nil {
 			output.Note(complaints, fmt.Sprint("load and latencies are not known: ", err))
