@@ -136,7 +136,7 @@ func (b *buyer) begin() {
 	b.rest = due(b.rest, b.slack)
 	for _, h := range b.variants {
 		if h.serves > 0 && b.rest > 0 && h.high > h.low {
-			h.high = min(h.high, h.low+int(min(math.Ceil(b.rest/h.serves), mostReplicas)))
+			h.high = min(h.high, h.low+whole(math.Ceil(b.rest/h.serves)))
 			b.order = append(b.order, h)
 		}
 	}
@@ -195,14 +195,17 @@ func (h *holding) price(count int) float64 {
 
 // enough is how many replicas serve a rate.
 func (h *holding) enough(rate float64) int {
-	return int(min(max(0, math.Ceil((rate-h.buyer.slack)/h.serves)), mostReplicas))
+	return whole(math.Ceil((rate - h.buyer.slack) / h.serves))
 }
 
-// room is how many more replicas there may be beside what is taken.
-func (h *holding) room(left []float64) int {
+// fits is how many replicas may be started within what is left of the rows.
+func (h *holding) fits(left []float64) int {
 	n := float64(mostReplicas)
 	for _, u := range h.uses {
-		n = min(n, math.Floor(max(0, left[u.Row])/u.Amount))
+		n = min(n, max(0, left[u.Row])/u.Amount)
 	}
-	return int(n) + max(0, h.now-h.count)
+	return int(n)
 }
+
+// whole is a number of replicas.
+func whole(n float64) int { return int(min(max(0, n), mostReplicas)) }

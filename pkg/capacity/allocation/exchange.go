@@ -116,7 +116,7 @@ func (m *market) fill(b *buyer, rate float64, first int, force bool) {
 		h := b.order[(first+i)%len(b.order)]
 		n := min(h.enough(missing), h.high-h.count)
 		if !force {
-			n = min(n, h.room(m.left))
+			n = min(n, h.fits(m.left)+max(0, h.now-h.count))
 		}
 		m.set(h, h.count+n)
 	}
@@ -127,7 +127,7 @@ func (m *market) fill(b *buyer, rate float64, first int, force bool) {
 func (m *market) trim(b *buyer, rate float64, but *holding) {
 	for _, h := range slices.Backward(b.order) {
 		if spare := b.above - rate + b.slack; h != but && spare >= h.serves {
-			m.set(h, max(h.low, h.count-int(spare/h.serves)))
+			m.set(h, max(h.low, h.count-whole(spare/h.serves)))
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (m *market) clearRow(row int, but *buyer, level int) bool {
 		if t.level < level || t.count <= t.stays || t.buyer == but {
 			continue
 		}
-		m.set(t.holding, max(t.stays, t.count-int(math.Ceil(-m.left[row]/t.amount))))
+		m.set(t.holding, max(t.stays, t.count-whole(math.Ceil(-m.left[row]/t.amount))))
 		if m.left[row] >= 0 {
 			return true
 		}

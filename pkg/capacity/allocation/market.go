@@ -72,7 +72,7 @@ func markets(buyers []*buyer, limits []float64) []*market {
 	for i, b := range buyers {
 		firsts[i] = -1
 		for _, h := range b.order {
-			h.uses = slices.DeleteFunc(h.uses, func(u Use) bool { return most[u.Row] <= limits[u.Row]+roundoff(limits[u.Row]) })
+			h.uses = slices.DeleteFunc(h.uses, func(u Use) bool { return most[u.Row] <= limits[u.Row] })
 			for _, u := range h.uses {
 				if firsts[i] < 0 {
 					firsts[i] = u.Row
@@ -118,9 +118,6 @@ func (m *market) join(b *buyer) {
 // and then at what cost.
 func (m *market) solve() {
 	m.unit = cmp.Or(m.unit, 1)
-	for r := range m.left {
-		m.left[r] += roundoff(m.left[r])
-	}
 	variants := 0
 	for _, b := range m.buyers {
 		variants += len(b.order)

@@ -31,7 +31,7 @@ func Share(models []Model, rows []float64) []Vector {
 	limits := make([]float64, len(rows))
 	for i, limit := range rows {
 		if limit > 0 {
-			limits[i] = limit
+			limits[i] = limit + roundoff(limit)
 		}
 	}
 	buyers := make([]*buyer, len(models))
@@ -91,16 +91,13 @@ func grantMinima(block []*buyer, limits []float64) {
 			waiting = append(waiting, h)
 		}
 	}
-	for r, left := range all {
-		fits = fits && left >= -roundoff(limits[r])
+	for _, left := range all {
+		fits = fits && left >= 0
 	}
 	for len(waiting) > 0 {
 		still := waiting[:0]
 		for _, h := range waiting {
-			n := h.least - h.granted
-			for _, u := range h.uses {
-				n = min(n, int(max(0, limits[u.Row])/u.Amount*(1+fine)))
-			}
+			n := min(h.least-h.granted, h.fits(limits))
 			if !fits {
 				n = min(n, max(1, n/(2*len(waiting))))
 			}

@@ -445,6 +445,49 @@ func TestTwoUsesOfOneRowAddUp(t *testing.T) {
 	assert.Equal(t, []int{3}, Share([]Model{model}, []float64{10})[0].Replicas)
 }
 
+// Numbers that are no numbers, or absurd ones, break no limit and no bound.
+func TestNonsenseBreaksNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(50, 51))
+	odd := func() float64 {
+		return []float64{math.NaN(), math.Inf(1), -1, 0, 1e300, 1e59, 1e-59, 1e-300, 1, 2, 5, 7}[random.IntN(12)]
+	}
+	for range 1000 {
+		rows := []float64{odd(), odd()}
+		models := make([]Model, 1+random.IntN(3))
+		for i := range models {
+			models[i] = Model{Priority: random.IntN(2), Weight: odd(), Need: capacity.Rate(odd())}
+			for range 1 + random.IntN(3) {
+				models[i].Options = append(models[i].Options, Option{
+					Cost: capacity.Cost(odd()), Serves: capacity.Rate(odd()), Start: capacity.Cost(odd()), Now: random.IntN(3),
+					Least: random.IntN(3), Most: random.IntN(8) - 1, Uses: []Use{{random.IntN(3), odd()}, {0, 1}},
+				})
+			}
+		}
+		used := make([]float64, len(rows))
+		for i, v := range Share(models, rows) {
+			for j, n := range v.Replicas {
+				o := models[i].Options[j]
+				require.GreaterOrEqual(t, n, min(o.Now, o.Least))
+				if o.Most >= 0 {
+					require.LessOrEqual(t, n, max(o.Most, o.Least))
+				}
+				for _, u := range o.Uses {
+					if more := n - o.Now; more > 0 && u.Row < len(rows) && !negligible(u.Amount) && !unknown(u.Amount) {
+						used[u.Row] += u.Amount * float64(more)
+					}
+				}
+			}
+		}
+		for r, u := range used {
+			limit := 0.0
+			if rows[r] > 0 {
+				limit = rows[r]
+			}
+			require.LessOrEqual(t, u, limit+roundoff(limit), "%+v %v", models, rows)
+		}
+	}
+}
+
 func TestDrawsAreEvenAndInRange(t *testing.T) {
 	var d draws
 	counts := make([]int, 7)
