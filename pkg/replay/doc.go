@@ -8,7 +8,9 @@
 //
 // A policy is named by its Spec: a family and its settings, as in hpa:rps=4.5,down=60s.
 // Each rule of others is built from what they publish, which its doc comment names, and
-// tested against their examples.
+// tested against their examples. Here are HPA and KEDA. Rules that only benchmarks try live
+// outside and plug in as a Family (Register): they see a View, answer with an Answer, and
+// may build on Driven, which scales one variant of each model.
 //
 // It has no clock and no input or output: the same scenario, requests and seed give the
 // same result on every machine.

@@ -13,6 +13,6 @@
 // Hybrid mode is compared with what docs/benchmarks.md says of it, too. A run fails where it does
 // worse than that, and not where the page says that an aim is missed.
 //
-// Read the trials in trial.go first, then claim.go and documented.go, and package sweep of "kubectl wva
-// replay", which makes the runs.
+// Read the trials in trial.go first, then claim.go and documented.go, and package sweep, which makes
+// the runs.
 package autoscaling

@@ -11,20 +11,10 @@ import (
 
 // rivals are the rules, in the order in which people read them.
 var rivals = []*replay.Family{
-	{Name: "kpa", Triggers: knativeTriggers, Trigger: triggerInflight, Settings: slices.Concat(knativeSettings, replay.DrivenSettings(true)), New: func(s *replay.Scenario, spec replay.Spec, choice []int) (replay.Policy, error) {
-		return made(newKPA(s, spec, choice))
-	}},
-	{Name: "saturation-v1", Settings: slices.Concat(saturationSettings, saturationV1Settings),
-		New: func(s *replay.Scenario, spec replay.Spec, _ []int) (replay.Policy, error) {
-			return newSaturation(s, spec, newSaturationV1(s, spec)), nil
-		}},
-	{Name: "saturation-v2", Settings: slices.Concat(saturationSettings, saturationV2Settings),
-		New: func(s *replay.Scenario, spec replay.Spec, _ []int) (replay.Policy, error) {
-			return newSaturation(s, spec, newSaturationV2(s, spec)), nil
-		}},
-	{Name: "planner", Settings: slices.Concat(plannerSettings, replay.DrivenSettings(false)), New: func(s *replay.Scenario, spec replay.Spec, choice []int) (replay.Policy, error) {
-		return made(newPlanner(s, spec, choice))
-	}},
+	{Name: "kpa", Triggers: knativeTriggers, Trigger: triggerInflight, Settings: slices.Concat(knativeSettings, replay.DrivenSettings(true)), New: maker(newKPA)},
+	{Name: "saturation-v1", Settings: slices.Concat(saturationSettings, saturationV1Settings), New: maker(newV1)},
+	{Name: "saturation-v2", Settings: slices.Concat(saturationSettings, saturationV2Settings), New: maker(newV2)},
+	{Name: "planner", Settings: slices.Concat(plannerSettings, replay.DrivenSettings(false)), New: maker(newPlanner)},
 }
 
 func init() {
@@ -33,12 +23,15 @@ func init() {
 	}
 }
 
-// made is a policy that was made without an error.
-func made[P replay.Policy](p P, err error) (replay.Policy, error) {
-	if err != nil {
-		return nil, err
+// maker makes policies of one type.
+func maker[P replay.Policy](create func(*replay.Scenario, replay.Spec, []int) (P, error)) func(*replay.Scenario, replay.Spec, []int) (replay.Policy, error) {
+	return func(s *replay.Scenario, spec replay.Spec, choice []int) (replay.Policy, error) {
+		p, err := create(s, spec, choice)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
-	return p, nil
 }
 
 // The names of the triggers of kpa.

@@ -107,6 +107,15 @@ func newSaturation(s *replay.Scenario, spec replay.Spec, rule saturationRule) *s
 	return p
 }
 
+// newV1 and newV2 are the two policies.
+func newV1(s *replay.Scenario, spec replay.Spec, _ []int) (*saturation, error) {
+	return newSaturation(s, spec, newSaturationV1(s, spec)), nil
+}
+
+func newV2(s *replay.Scenario, spec replay.Spec, _ []int) (*saturation, error) {
+	return newSaturation(s, spec, newSaturationV2(s, spec)), nil
+}
+
 // Next implements replay.Policy.
 func (p *saturation) Next(now time.Duration) time.Duration {
 	if now < 0 {

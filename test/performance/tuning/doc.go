@@ -5,5 +5,6 @@
 // It runs nothing: it says what to try next and is told what came of it. The same answers
 // give the same questions.
 //
-// Read Family first, then Search.
+// Read Family first, then Search, and Placings, which says on which variants a policy may be
+// put.
 package tuning
