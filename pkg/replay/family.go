@@ -40,7 +40,7 @@ type Family struct {
 	others *Form
 }
 
-// setting is one key of a family.
+// Setting is one key of a family.
 type Setting struct {
 	Key  string
 	Form Form

@@ -20,6 +20,7 @@ func WindowOf(scrapes []Scrape, now, length time.Duration) Window {
 	return scrapes[first:]
 }
 
+// Last is the newest scrape. The window must not be empty.
 func (w Window) Last() Scrape { return w[len(w)-1] }
 
 func known(value float64, t time.Duration) decision.Sample {

@@ -80,22 +80,22 @@ func (t *Trigger) sum(model *ModelView, now, window time.Duration) (float64, boo
 // Arrivals are the requests per second that arrived within the window: those that the
 // gateway sent on or holds back; without a gateway those that the replicas have ended or
 // have. False before the second scrape.
-func (model *ModelView) Arrivals(now, window time.Duration) (float64, bool) {
-	first := len(model.Gateway)
-	for first > 0 && model.Gateway[first-1].At > now-window {
+func (m *ModelView) Arrivals(now, window time.Duration) (float64, bool) {
+	first := len(m.Gateway)
+	for first > 0 && m.Gateway[first-1].At > now-window {
 		first--
 	}
-	if w := model.Gateway[first:]; len(w) > 1 {
+	if w := m.Gateway[first:]; len(w) > 1 {
 		a, b := w[0], w[len(w)-1]
 		came := float64(b.Dispatched-a.Dispatched) + float64(b.Queue-a.Queue)
 		return max(0, came) / (b.At - a.At).Seconds(), true
 	}
-	if len(model.Gateway) > 0 {
+	if len(m.Gateway) > 0 {
 		return 0, false
 	}
 	sum, some := 0.0, false
-	for v := range model.Variants {
-		for _, pod := range model.Variants[v].Pods {
+	for v := range m.Variants {
+		for _, pod := range m.Variants[v].Pods {
 			w := WindowOf(pod.Scrapes, now, window)
 			if rate := w.Rate(func(s Scrape) float64 { return s.Ended() + s.InFlight() }); rate.Present {
 				sum, some = sum+max(0, rate.Value), true
@@ -120,10 +120,10 @@ func inputTokens(model *ModelView, now, window time.Duration) (float64, bool) {
 
 // MeanLengths are the mean input and output tokens of the requests that ended within a
 // window; false without any.
-func (model *ModelView) MeanLengths(now, length time.Duration) (input, output float64, some bool) {
+func (m *ModelView) MeanLengths(now, length time.Duration) (input, output float64, some bool) {
 	requests := 0.0
-	for v := range model.Variants {
-		for _, pod := range model.Variants[v].Pods {
+	for v := range m.Variants {
+		for _, pod := range m.Variants[v].Pods {
 			if w := WindowOf(pod.Scrapes, now, length); len(w) > 1 {
 				input += float64(w.Last().Input - w[0].Input)
 				output += float64(w.Last().Output - w[0].Output)

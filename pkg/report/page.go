@@ -61,19 +61,20 @@ type PageCell struct {
 }
 
 // Headings are the groups of the columns and how many columns each one spans.
-func (t PageTable) Headings() []pageHeading {
-	var headings []pageHeading
+func (t PageTable) Headings() []PageHeading {
+	var headings []PageHeading
 	for _, c := range t.Columns {
 		if n := len(headings); n > 0 && c.Group != "" && headings[n-1].Name == c.Group {
 			headings[n-1].Span++
 			continue
 		}
-		headings = append(headings, pageHeading{Name: c.Group, Span: 1})
+		headings = append(headings, PageHeading{Name: c.Group, Span: 1})
 	}
 	return headings
 }
 
-type pageHeading struct {
+// PageHeading is what columns share.
+type PageHeading struct {
 	Name string
 	Span int
 }
