@@ -19,6 +19,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
@@ -130,7 +131,7 @@ func (a *actor) record(ctx context.Context, p *decision.VariantPlan, o outcome) 
 	log := klog.FromContext(ctx).WithValues("variant", klog.KRef(p.Key.Namespace, p.Key.Name), "from", p.Current, "to", *p.Desired)
 	if err == nil {
 		a.overlay.scales[o.scale.UID] = o.scale
-		log.Info("Scaled", "reason", p.Reason, "message", p.Message, "victims", p.Victims)
+		log.Info("Scaled", "reason", p.Reason, "message", sentence.Of(p.Message), "victims", p.Victims)
 		if o.unmarked != nil {
 			log.Error(o.unmarked, "Some pods could not be marked for removal, so Kubernetes chose others in their place")
 		}
@@ -144,7 +145,7 @@ func (a *actor) record(ctx context.Context, p *decision.VariantPlan, o outcome) 
 	case apierrors.IsNotFound(err):
 		reason, p.Desired = decision.ReasonTargetMissing, nil
 	}
-	p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: err.Error()})
+	p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: decision.Words(err.Error())})
 }
 
 // overlay remembers what was written until the cache has seen it, so that a round

@@ -40,16 +40,16 @@ func annotate(plan *decision.Plan, seen *observation) {
 		if seen.unreadable != "" && v.target.scale != nil {
 			f, ok := p.Fact(decision.ReasonCapacityUnknown)
 			if !ok {
-				f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: "how many more replicas fit is not known"}
+				f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: decision.Words("how many more replicas fit is not known")}
 			}
-			f.Detail += ": " + seen.unreadable
+			f.Detail = decision.Because(f.Detail, decision.Words(seen.unreadable))
 			overrideFact(p, f.Reason, f)
 		}
 		if seen.metricsErr != nil && v.target.state == decision.TargetFound {
 			blame(p, seen)
 		}
 		if p.Reason == "" {
-			p.Reason, p.Message = decision.ReasonSteady, "the plan is only shown: spec.actuation is Off"
+			p.Reason, p.Message = decision.ReasonSteady, decision.Words("the plan is only shown: spec.actuation is Off")
 		}
 	})
 }
@@ -60,9 +60,9 @@ func tellPromise(m *decision.ModelPlan) {
 	if !m.Sized {
 		return
 	}
-	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + sloText(&m.Promise)}
+	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: decision.Words("decided by the latency model and saturation: " + sloText(&m.Promise))}
 	if slices.ContainsFunc(m.Variants, saturated) {
-		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + sloText(&m.Promise)}
+		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: decision.Words("saturation asked for more than the latency model: " + sloText(&m.Promise))}
 	}
 	for i := range m.Variants {
 		m.Variants[i].Facts = append(m.Variants[i].Facts, f)
@@ -119,7 +119,7 @@ func blame(p *decision.VariantPlan, seen *observation) {
 	if !seen.asksPods {
 		why = status.First(err)
 		if p.Has(decision.ReasonMetricsMissing, decision.ReasonMetricsStale) || seen.dark && p.Current == 0 && len(p.Steps) > 0 {
-			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: why})
+			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: decision.Words(why)})
 			return
 		}
 		why = "not all metrics could be read: " + why
@@ -127,9 +127,7 @@ func blame(p *decision.VariantPlan, seen *observation) {
 	for i := range p.Facts {
 		switch f := &p.Facts[i]; f.Reason {
 		case decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial:
-			if why != "" {
-				f.Detail += "; " + why
-			}
+			f.Detail = decision.Clauses(f.Detail, decision.Words(why))
 		}
 	}
 }

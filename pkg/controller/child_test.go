@@ -19,6 +19,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // The pods of a kind that is not known here are those of the one workload that it owns.
@@ -117,7 +118,7 @@ func TestATargetBelowTheTargetOfAnother(t *testing.T) {
 			givePods([]*corev1.Pod{pod}, variants)
 			for i, v := range variants {
 				assert.Equal(t, []decision.TargetState{decision.TargetConflict, decision.TargetShared}[i], v.target.state, v.key.Name)
-				assert.Contains(t, v.target.fact.Detail, "VariantAutoscaling "+variants[1-i].key.Name+" also scales")
+				assert.Contains(t, sentence.Of(v.target.fact.Detail), "VariantAutoscaling "+variants[1-i].key.Name+" also scales")
 				assert.Len(t, v.pods, 1-i, v.key.Name)
 			}
 		})
@@ -132,7 +133,7 @@ func TestAnObjectThatIsBeingDeletedHoldsNoTarget(t *testing.T) {
 	require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
 	v := &variant{object: next, key: decision.Key{Namespace: "n", Name: "next"}}
 	require.NoError(t, (&targetFinder{reader: builder.Build(), overlay: newOverlay()}).find(t.Context(), []*variant{v}))
-	assert.Equal(t, decision.TargetFound, v.target.state, v.target.fact.Detail)
+	assert.Equal(t, decision.TargetFound, v.target.state, sentence.Of(v.target.fact.Detail))
 }
 
 // A kind that the manager does not watch, because it was installed later or may not be listed, is
@@ -193,6 +194,6 @@ func TestTheLeadersOfATarget(t *testing.T) {
 	require.NoError(t, (&targetFinder{reader: builder.Build(), access: access, overlay: newOverlay()}).find(t.Context(), variants))
 	for i, v := range variants {
 		assert.Equal(t, []decision.TargetState{decision.TargetConflict, decision.TargetShared}[i], v.target.state, v.key.Name)
-		assert.Contains(t, v.target.fact.Detail, "VariantAutoscaling "+variants[1-i].key.Name+" also scales")
+		assert.Contains(t, sentence.Of(v.target.fact.Detail), "VariantAutoscaling "+variants[1-i].key.Name+" also scales")
 	}
 }

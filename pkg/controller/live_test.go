@@ -20,6 +20,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // ownKind is an API server with targets of a kind that no cache holds.
@@ -71,7 +72,7 @@ func TestATargetThatCannotBeReadForAMoment(t *testing.T) {
 	p := &plan.Models[0].Variants[0]
 	assert.False(t, p.Has(decision.ReasonTargetForbidden), "nobody needs to grant anything")
 	assert.Equal(t, decision.Reason(v1alpha1.ReasonOptimizationFailed), p.Reason)
-	assert.Equal(t, "Server server could not be read yet, so its replicas are held: slow down", p.Message)
+	assert.Equal(t, "Server server could not be read yet, so its replicas are held: slow down", sentence.Of(p.Message))
 	assert.Equal(t, 3, p.Shown(), "the metric shows what was wanted")
 	assert.False(t, changes(p, first, decision.DefaultVariantPolicy()), "nothing is written")
 

@@ -103,7 +103,7 @@ func (b *bench) wakes(s decision.Snapshot, _ decision.Policy, m decision.Memory,
 			}
 			decided.Variants = append(decided.Variants, decision.VariantPlan{
 				Key: decision.Key{Namespace: m.Namespace, Name: v.Name}, Current: v.Current, Desired: &desired,
-				Steps: []decision.Step{{Reason: decision.ReasonSteady}}, Reason: decision.ReasonSteady, Message: "as it is",
+				Steps: []decision.Step{{Reason: decision.ReasonSteady}}, Reason: decision.ReasonSteady, Message: decision.Words("as it is"),
 			})
 		}
 		plan.Models = append(plan.Models, decided)
@@ -296,7 +296,7 @@ func TestASilentPodOfAnotherNamespace(t *testing.T) {
 		ready metav1.ConditionStatus
 	}{
 		"nothing serves":   {nil, metav1.ConditionTrue},
-		"nothing is known": {[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "0 of 2"}}, metav1.ConditionFalse},
+		"nothing is known": {[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: decision.Words("0 of 2")}}, metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

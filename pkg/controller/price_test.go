@@ -8,6 +8,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // A price that nobody gave is worth a word where it decides something: between variants of one model
@@ -48,7 +49,7 @@ func TestWhoHasNoPrice(t *testing.T) {
 				for _, w := range v.warnings {
 					assert.Equal(t, decision.Reason(v1alpha1.ReasonPriceUnknown), w.Reason)
 					if said == "" {
-						said = w.Detail
+						said = sentence.Of(w.Detail)
 					}
 				}
 			}

@@ -54,7 +54,7 @@ func TestPromisesReachThePolicy(t *testing.T) {
 	assert.Zero(t, unclear.SLO)
 	for _, v := range variants {
 		if v.key.Namespace == "batch" {
-			assert.Equal(t, []decision.Fact{{Reason: v1alpha1.ReasonServiceClassUnclear, Detail: unclear.Problem}}, v.warnings, v.key.Name)
+			assert.Equal(t, []decision.Fact{{Reason: v1alpha1.ReasonServiceClassUnclear, Detail: decision.Words(unclear.Problem)}}, v.warnings, v.key.Name)
 			assert.Contains(t, unclear.Problem, "variant llama-a is of Free")
 		} else {
 			assert.Empty(t, v.warnings, v.key.Name)

@@ -19,6 +19,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
@@ -28,9 +29,9 @@ func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
 	p := &decision.VariantPlan{
 		Key: decision.Key{Namespace: "n", Name: "v"}, Accelerator: "H100", Current: 2, Ready: 2, Desired: ptr.To(3),
 		Slots:  &decision.Slots{Count: 4},
-		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: "80 % full"}},
-		Reason: decision.ReasonSaturated, Message: "80 % full",
-		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}},
+		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: decision.Words("80 % full")}},
+		Reason: decision.ReasonSaturated, Message: decision.Words("80 % full"),
+		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: decision.Words("2 of 2")}},
 	}
 	for _, c := range change {
 		c(p)
@@ -40,9 +41,9 @@ func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
 
 // unsettled is the plan of a variant that took no part, for this reason.
 func unsettled(reason decision.Reason, facts ...decision.Reason) *decision.VariantPlan {
-	p := &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: reason, Message: "why"}
+	p := &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: reason, Message: decision.Words("why")}
 	for _, f := range facts {
-		p.Facts = append(p.Facts, decision.Fact{Reason: f, Detail: "which " + string(f)})
+		p.Facts = append(p.Facts, decision.Fact{Reason: f, Detail: decision.Words("which " + string(f))})
 	}
 	return p
 }
@@ -51,7 +52,7 @@ func facts(reasons ...decision.Reason) func(*decision.VariantPlan) {
 	return func(p *decision.VariantPlan) {
 		p.Facts = nil
 		for _, reason := range reasons {
-			p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: "which " + string(reason)})
+			p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: decision.Words("which " + string(reason))})
 		}
 	}
 }
@@ -121,14 +122,14 @@ func TestEventsAreShort(t *testing.T) {
 	for reason, short := range map[decision.Reason]bool{decision.ReasonNoSlots: true, v1alpha1.ReasonPrometheusError: false} {
 		recorder := events.NewFakeRecorder(10)
 		bad := settled(facts(decision.ReasonMetricsFound, reason))
-		bad.Facts[1].Detail = long
+		bad.Facts[1].Detail = decision.Words(long)
 		conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, nil, status.Conditions(nil, bad, &seventh.Variant))
 		told := strings.Join(drained(recorder), "\n")
 		require.Contains(t, told, string(reason)+" 8xH100: 0 more fit (largest hole 4)")
 		assert.Equal(t, short, !strings.Contains(told, "the end"), told)
 	}
 	recorder := events.NewFakeRecorder(10)
-	scaleEvent(recorder, &v1alpha1.VariantAutoscaling{}, settled(func(p *decision.VariantPlan) { p.Desired, p.Message = ptr.To(3), long }))
+	scaleEvent(recorder, &v1alpha1.VariantAutoscaling{}, settled(func(p *decision.VariantPlan) { p.Desired, p.Message = ptr.To(3), decision.Words(long) }))
 	assert.LessOrEqual(t, len(strings.TrimPrefix(drained(recorder)[0], "Normal ScaledUp ")), 120)
 }
 
@@ -168,7 +169,7 @@ func ofPods(names ...string) *variant {
 }
 
 func TestAnnotate(t *testing.T) {
-	missing := decision.Fact{Reason: v1alpha1.ReasonTargetNotScalable, Detail: "no such kind"}
+	missing := decision.Fact{Reason: v1alpha1.ReasonTargetNotScalable, Detail: decision.Words("no such kind")}
 	cases := []struct {
 		name    string
 		plan    *decision.VariantPlan
@@ -182,61 +183,69 @@ func TestAnnotate(t *testing.T) {
 		{"a state of the target in words", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing),
 			&variant{target: target{state: decision.TargetMissing, fact: missing}}, errors.New("no metrics"), false, []decision.Fact{missing}, "no such kind"},
 		{"what is unknown of the shape", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown),
-			&variant{notes: []decision.Fact{{Reason: decision.ReasonShapeUnknown, Detail: "set it"}}}, nil, false,
-			[]decision.Fact{{Reason: decision.ReasonShapeUnknown, Detail: "set it"}}, "set it"},
-		{"a wrong field", unsettled(""), &variant{notes: []decision.Fact{{Reason: v1alpha1.ReasonInvalidConfiguration, Detail: "field"}}}, nil, false,
-			[]decision.Fact{{Reason: v1alpha1.ReasonInvalidConfiguration, Detail: "field"}}, "field"},
+			&variant{notes: []decision.Fact{{Reason: decision.ReasonShapeUnknown, Detail: decision.Words("set it")}}}, nil, false,
+			[]decision.Fact{{Reason: decision.ReasonShapeUnknown, Detail: decision.Words("set it")}}, "set it"},
+		{"a wrong field", unsettled(""), &variant{notes: []decision.Fact{{Reason: v1alpha1.ReasonInvalidConfiguration, Detail: decision.Words("field")}}}, nil, false,
+			[]decision.Fact{{Reason: v1alpha1.ReasonInvalidConfiguration, Detail: decision.Words("field")}}, "field"},
 		{"Prometheus fails and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.Join(errors.New("first"), errors.New("second"), errors.New("third")), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "first (and 2 more)"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: decision.Words("which MetricsMissing")}, {Reason: v1alpha1.ReasonPrometheusError, Detail: decision.Words("first (and 2 more)")}}, "80 % full"},
 		{"Prometheus fails and the data are fresh enough", settled(), &variant{}, errors.New("first"), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: decision.Words("2 of 2")}}, "80 % full"},
 		{"Prometheus fails and the data are old", settled(facts(decision.ReasonMetricsStale)), &variant{}, errors.New("first"), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: decision.Words("which MetricsStale")}, {Reason: v1alpha1.ReasonPrometheusError, Detail: decision.Words("first")}}, "80 % full"},
 		{"Prometheus fails in part and some is known", settled(facts(decision.ReasonMetricsPartial)), &variant{}, errors.New("first"), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: first"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: decision.Words("which MetricsPartial; not all metrics could be read: first")}}, "80 % full"},
 		{"Prometheus fails and nothing serves", settled(facts()), &variant{}, errors.New("first"), false, nil, "80 % full"},
 		{"Prometheus fails and the model sleeps", settled(facts(), func(p *decision.VariantPlan) { p.Current = 0 }), &variant{}, errors.New("first"), false,
-			[]decision.Fact{{Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
+			[]decision.Fact{{Reason: v1alpha1.ReasonPrometheusError, Detail: decision.Words("first")}}, "80 % full"},
 		{"another namespace is left out and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, leftOutError{"other": "too much"}, false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: decision.Words("which MetricsMissing")}}, "80 % full"},
 		{"the own namespace is left out", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.Join(leftOutError{"n": "too much", "other": "much more"}), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "too much"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: decision.Words("which MetricsMissing")}, {Reason: v1alpha1.ReasonPrometheusError, Detail: decision.Words("too much")}}, "80 % full"},
 		{"another namespace is left out and the rest fails", settled(facts(decision.ReasonMetricsPartial)), &variant{}, errors.Join(leftOutError{"other": "too much"}, errors.New("first")), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: first"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: decision.Words("which MetricsPartial; not all metrics could be read: first")}}, "80 % full"},
 		{"the decision failed, too", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), &variant{}, errors.New("first"), false,
-			[]decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: "which OptimizationFailed"}}, "why"},
+			[]decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: decision.Words("which OptimizationFailed")}}, "why"},
 		{"a pod of somebody is silent and nothing serves", settled(facts()), &variant{}, silent{"other/pod-7": "busy"}, true, nil, "80 % full"},
 		{"a pod of somebody is silent and nothing is known", settled(facts(decision.ReasonMetricsMissing)), ofPods("a"), silent{"other/pod-7": "busy"}, true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: decision.Words("which MetricsMissing")}}, "80 % full"},
 		{"the only pod is silent", settled(facts(decision.ReasonMetricsMissing)), ofPods("a"), errors.Join(silent{"n/a": "refused", "other/a": "busy"}, errors.New("gateway")), true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing; 1 of 1 pods did not answer: a: refused"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: decision.Words("which MetricsMissing; 1 of 1 pods did not answer: a: refused")}}, "80 % full"},
 		{"two of three pods are silent", settled(facts(decision.ReasonMetricsPartial)), ofPods("c", "b", "a"), silent{"n/a": "refused", "n/c": "late"}, true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; 2 of 3 pods did not answer: a: refused; nor did c"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: decision.Words("which MetricsPartial; 2 of 3 pods did not answer: a: refused; nor did c")}}, "80 % full"},
 		{"many pods are silent", settled(facts(decision.ReasonMetricsStale)), ofPods("f", "e", "d", "c", "b", "a"), silent{"n/a": "refused", "n/b": "late", "n/c": "late", "n/d": "late", "n/e": "late", "n/f": "late"}, true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale; 6 of 6 pods did not answer: a: refused; nor did b, c and 3 more"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: decision.Words("which MetricsStale; 6 of 6 pods did not answer: a: refused; nor did b, c and 3 more")}}, "80 % full"},
 		{"a gateway is silent beside a pod of somebody", settled(facts(decision.ReasonMetricsPartial)), ofPods("a"), errors.Join(silent{"other/pod-7": "busy"}, errors.New("gateway")), true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: gateway"}}, "80 % full"},
-		{"a warning", settled(), &variant{warnings: []decision.Fact{{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}}, nil, false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}, {Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: decision.Words("which MetricsPartial; not all metrics could be read: gateway")}}, "80 % full"},
+		{"a warning", settled(), &variant{warnings: []decision.Fact{{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: decision.Words("no H100 nodes")}}}, nil, false,
+			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: decision.Words("2 of 2")}, {Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: decision.Words("no H100 nodes")}}, "80 % full"},
 		{"switched off", unsettled(""), &variant{}, nil, false, nil, "the plan is only shown: spec.actuation is Off"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			c.plan.Message = map[bool]string{true: c.plan.Message, false: ""}[c.plan.Reason != ""]
+			c.plan.Message = decision.Words(map[bool]string{true: sentence.Of(c.plan.Message), false: ""}[c.plan.Reason != ""])
 			plan := decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.plan}}}}
 			annotate(&plan, &observation{variants: map[decision.Key]*variant{c.plan.Key: c.variant}, metricsErr: c.failed, dark: c.failed != nil, asksPods: c.pods})
 			got := plan.Models[0].Variants[0]
-			assert.Equal(t, c.want, got.Facts)
-			assert.Equal(t, c.message, got.Message)
+			assert.Equal(t, c.want, inWords(got.Facts))
+			assert.Equal(t, c.message, sentence.Of(got.Message))
 			assert.NotEmpty(t, got.Reason)
 		})
 	}
 }
 
+// inWords are facts in the words in which they are told.
+func inWords(facts []decision.Fact) (told []decision.Fact) {
+	for _, f := range facts {
+		told = append(told, decision.Fact{Reason: f.Reason, Detail: decision.Words(sentence.Of(f.Detail))})
+	}
+	return told
+}
+
 func TestWhetherThePromiseDecided(t *testing.T) {
 	a, b := decision.Key{Namespace: "n", Name: "a"}, decision.Key{Namespace: "n", Name: "b"}
 	const promise = "the SLO of service class Premium is the first token within 500 ms and each further one within 24 ms"
-	succeeded := []decision.Fact{{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + promise}}
+	succeeded := []decision.Fact{{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: decision.Words("decided by the latency model and saturation: " + promise)}}
 	cases := []struct {
 		name   string
 		reason decision.Reason
@@ -247,7 +256,7 @@ func TestWhetherThePromiseDecided(t *testing.T) {
 		{"it did", decision.ReasonSLO, true, succeeded},
 		{"the load needs what there is", decision.ReasonSteady, true, succeeded},
 		{"saturation asked for more", decision.ReasonSaturated, true,
-			[]decision.Fact{{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + promise}}},
+			[]decision.Fact{{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: decision.Words("saturation asked for more than the latency model: " + promise)}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

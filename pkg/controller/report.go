@@ -18,6 +18,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
@@ -67,7 +68,7 @@ func (r *reporter) report(
 			r.tellScaling(p, v, o)
 		}
 		if f, ok := p.Fact(decision.ReasonReplicasChanged); ok {
-			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, status.Brief(f.Detail))
+			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, status.Brief(sentence.Of(f.Detail)))
 		}
 		base := r.overlay.variants.over(v.object)
 		stands, owed := r.statuses.owed[base.UID]
@@ -234,7 +235,7 @@ func scaleEvent(recorder events.EventRecorder, object *v1alpha1.VariantAutoscali
 	case *p.Desired < p.Current:
 		reason = eventScaledDown
 	}
-	tell(recorder, object, corev1.EventTypeNormal, reason, actionScale, status.Brief(fmt.Sprintf("replicas from %d to %d: %s", p.Current, *p.Desired, p.Message)))
+	tell(recorder, object, corev1.EventTypeNormal, reason, actionScale, status.Brief(fmt.Sprintf("replicas from %d to %d: %s", p.Current, *p.Desired, sentence.Of(p.Message))))
 }
 
 func tell(recorder events.EventRecorder, object *v1alpha1.VariantAutoscaling, kind, reason, action, note string) {
@@ -269,7 +270,7 @@ func logDetail(ctx context.Context, plan *decision.Plan, seen *observation) {
 		}
 		for _, p := range m.Variants {
 			log.Info("Scores of a variant", "variant", klog.KRef(p.Key.Namespace, p.Key.Name), "servesEach", p.ServesEach, "slots", slotsOf(&p), "desired", desiredOf(&p),
-				"reason", p.Reason, "steps", p.Steps)
+				"reason", p.Reason, "steps", stepsOf(&p))
 		}
 	}
 }
@@ -294,4 +295,20 @@ func desiredOf(p *decision.VariantPlan) any {
 		return "none"
 	}
 	return *p.Desired
+}
+
+// loggedStep is a step in the words in which it is told.
+type loggedStep struct {
+	Stage         decision.Stage
+	Before, After int
+	Reason        decision.Reason
+	Detail        string
+}
+
+func stepsOf(p *decision.VariantPlan) []loggedStep {
+	steps := make([]loggedStep, len(p.Steps))
+	for i, s := range p.Steps {
+		steps[i] = loggedStep{s.Stage, s.Before, s.After, s.Reason, sentence.Of(s.Detail)}
+	}
+	return steps
 }

@@ -140,11 +140,11 @@ func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
 }
 
 func (v *variant) note(reason decision.Reason, detail string) {
-	v.notes = append(v.notes, decision.Fact{Reason: reason, Detail: detail})
+	v.notes = append(v.notes, decision.Fact{Reason: reason, Detail: decision.Words(detail)})
 }
 
 func (v *variant) warn(reason decision.Reason, format string, args ...any) {
-	v.warnings = append(v.warnings, decision.Fact{Reason: reason, Detail: fmt.Sprintf(format, args...)})
+	v.warnings = append(v.warnings, decision.Fact{Reason: reason, Detail: decision.Words(fmt.Sprintf(format, args...))})
 }
 
 func (v *variant) invalid(err error) { v.note(v1alpha1.ReasonInvalidConfiguration, err.Error()) }

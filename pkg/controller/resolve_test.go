@@ -18,6 +18,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
@@ -121,7 +122,7 @@ func TestAModelServerWithAnotherName(t *testing.T) {
 			}
 			require.Len(t, v.warnings, 1)
 			assert.Equal(t, decision.Reason(v1alpha1.ReasonModelNameDiffers), v.warnings[0].Reason)
-			assert.Contains(t, v.warnings[0].Detail, "spec.modelID is llama and container server serves "+c.serves+",")
+			assert.Contains(t, sentence.Of(v.warnings[0].Detail), "spec.modelID is llama and container server serves "+c.serves+",")
 		})
 	}
 }
@@ -322,12 +323,12 @@ func served(t *testing.T, command []string, says bool, replicas int) (decision.V
 func supplied(t *testing.T, p decision.VariantPlan) (serves float64, cache string) {
 	t.Helper()
 	for _, step := range p.Steps {
-		if strings.Contains(step.Detail, "a replica serves") {
-			_, err := fmt.Sscanf(step.Detail, "a replica serves %f req/s", &serves)
+		if strings.Contains(sentence.Of(step.Detail), "a replica serves") {
+			_, err := fmt.Sscanf(sentence.Of(step.Detail), "a replica serves %f req/s", &serves)
 			require.NoError(t, err)
 		}
-		if strings.Contains(step.Detail, "KV cache") {
-			cache = step.Detail
+		if strings.Contains(sentence.Of(step.Detail), "KV cache") {
+			cache = sentence.Of(step.Detail)
 		}
 	}
 	require.Positive(t, serves)
@@ -363,7 +364,7 @@ func TestAVariantThatStartsMoreSlowlyThanTheGatewayWaits(t *testing.T) {
 			}
 			require.Len(t, v.warnings, 1)
 			assert.Equal(t, decision.Reason(v1alpha1.ReasonWakesTooLate), v.warnings[0].Reason)
-			assert.Contains(t, v.warnings[0].Detail, "a replica took 3m20s to start, and the gateway gives up a request that waits without one after 1m0s (WVA_GATEWAY_PATIENCE)")
+			assert.Contains(t, sentence.Of(v.warnings[0].Detail), "a replica took 3m20s to start, and the gateway gives up a request that waits without one after 1m0s (WVA_GATEWAY_PATIENCE)")
 		})
 	}
 }

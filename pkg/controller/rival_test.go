@@ -25,7 +25,9 @@ func TestTwoManagersOfOneObjectSayThatTheyAre(t *testing.T) {
 		second.observer.reader, second.observer.targets.reader, second.reporter.statuses = first.api, first.api, newStatuses(first.api)
 		second.decide = func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
 			plan, m := second.wakes(s, p, m, kind)
-			plan.Each(func(v *decision.VariantPlan) { v.Reason, v.Message = decision.ReasonMinReplicas, "at least 1" })
+			plan.Each(func(v *decision.VariantPlan) {
+				v.Reason, v.Message = decision.ReasonMinReplicas, decision.Words("at least 1")
+			})
 			return plan, m
 		}
 		ctx, cancel := context.WithCancel(t.Context())

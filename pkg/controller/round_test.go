@@ -93,7 +93,7 @@ func TestAChangeBySomebodyElseIsToldOf(t *testing.T) {
 	plan, seen, r, recorder := fleet(t, 1)
 	plan.Each(func(p *decision.VariantPlan) {
 		p.Current = *p.Desired
-		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonReplicasChanged, Detail: "from 1 to 3"})
+		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonReplicasChanged, Detail: decision.Words("from 1 to 3")})
 	})
 	require.NoError(t, r.report(t.Context(), plan, seen, nil, nil))
 	assert.Contains(t, drained(recorder), "Normal ReplicasChanged from 1 to 3")

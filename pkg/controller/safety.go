@@ -9,6 +9,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // The safety net is what is shown while there is nothing to decide by: nothing is
@@ -36,7 +37,7 @@ func (n safetyNet) hold(ctx context.Context, p *decision.VariantPlan, f *decisio
 	}
 	n[p.Key] = true
 	klog.FromContext(ctx).Info("Safety net activated: emitted fallback metrics", "variant", klog.KRef(p.Key.Namespace, p.Key.Name),
-		"currentReplicas", p.Current, "desiredReplicas", f.Replicas, "accelerator", p.Accelerator, "fallbackSource", f.Source, "reason", f.Why)
+		"currentReplicas", p.Current, "desiredReplicas", f.Replicas, "accelerator", p.Accelerator, "fallbackSource", f.Source, "reason", sentence.Of(f.Why))
 }
 
 // unobserved tells that a round could not look at the cluster. The gauges keep the last
@@ -50,7 +51,7 @@ func (r *reporter) unobserved(ctx context.Context, err error) {
 	last.Each(func(p *decision.VariantPlan) {
 		if p.Desired != nil {
 			r.net.hold(ctx, p, &decision.Fallback{
-				Replicas: p.Shown(), Source: decision.FallbackPrevious, Why: "the cluster could not be observed",
+				Replicas: p.Shown(), Source: decision.FallbackPrevious, Why: decision.Words("the cluster could not be observed"),
 			})
 		}
 	})
@@ -72,7 +73,7 @@ func (r *reporter) stopgap(seen *observation, round decision.Round, why string) 
 		for i := range m.Variants {
 			key := decision.Key{Namespace: m.Namespace, Name: m.Variants[i].Name}
 			wanted := cmp.Or(before[key], m.Variants[i].Before) // a new leader knows it from the status
-			held.Variants = append(held.Variants, hold(key, &m.Variants[i], wanted, why))
+			held.Variants = append(held.Variants, hold(key, &m.Variants[i], wanted, decision.Words(why)))
 		}
 		plan.Models = append(plan.Models, held)
 	}
@@ -81,7 +82,7 @@ func (r *reporter) stopgap(seen *observation, round decision.Round, why string) 
 
 // hold is the plan of a variant that stays as it is, given what was wanted of it before; nil
 // where nobody knows.
-func hold(key decision.Key, v *decision.Variant, wanted *int, why string) decision.VariantPlan {
+func hold(key decision.Key, v *decision.Variant, wanted *int, why decision.Finding) decision.VariantPlan {
 	p := decision.VariantPlan{
 		Key: key, Current: v.Current, Ready: v.Ready, Starting: len(v.Starting), Cost: v.Cost,
 		Reason: v1alpha1.ReasonOptimizationFailed, Message: why,

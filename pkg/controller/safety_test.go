@@ -28,7 +28,7 @@ import (
 // fallingBack is a plan that could not be made: 2 replicas are there.
 func fallingBack(replicas int, source decision.FallbackSource) func(*decision.VariantPlan) {
 	return func(p *decision.VariantPlan) {
-		p.Desired, p.Fallback = ptr.To(p.Current), &decision.Fallback{Replicas: replicas, Source: source, Why: "the metrics are old"}
+		p.Desired, p.Fallback = ptr.To(p.Current), &decision.Fallback{Replicas: replicas, Source: source, Why: decision.Words("the metrics are old")}
 	}
 }
 
@@ -198,7 +198,7 @@ func TestWhatIsShownInsteadOfADecision(t *testing.T) {
 				assert.Nil(t, p.Fallback)
 				return
 			}
-			c.want.Why = "why"
+			c.want.Why = decision.Words("why")
 			assert.Equal(t, c.want, p.Fallback)
 			assert.Equal(t, c.current, *p.Desired, "nothing is written")
 		})

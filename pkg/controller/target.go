@@ -78,7 +78,7 @@ func (t *target) String() string { return fmt.Sprintf("%s %s", t.ref.Kind, t.ref
 
 // refuse takes the target out of the decision and says why.
 func (t *target) refuse(state decision.TargetState, reason decision.Reason, format string, args ...any) {
-	t.state, t.fact = state, decision.Fact{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+	t.state, t.fact = state, decision.Fact{Reason: reason, Detail: decision.Words(fmt.Sprintf(format, args...))}
 }
 
 // tellDeleted says of a target that is not there, or not for long, whether it was before: the
@@ -95,7 +95,7 @@ func (v *variant) tellDeleted(object *v1alpha1.VariantAutoscaling) {
 	}
 	found := resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == object.Generation
 	if found || strings.HasPrefix(resolved.Message, name) {
-		t.fact.Detail, v.Deleted = name+what, true
+		t.fact.Detail, v.Deleted = decision.Words(name+what), true
 	}
 }
 

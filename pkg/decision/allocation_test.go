@@ -68,7 +68,7 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 			told := ""
 			for _, step := range unknown.Steps {
 				if step.Reason == ReasonBorrowed {
-					told = step.Detail
+					told = textOf(step.Detail)
 				}
 			}
 			assert.Equal(t, "no observations yet; assumed to serve "+c.told, told)
@@ -87,7 +87,7 @@ func TestTheFirstOfEqualPricesLends(t *testing.T) {
 	best, factor, how := unknown.Priced([]*rate.Variant{&lender("free", 0).Variant, &lender("first", 2).Variant, &lender("second", 4).Variant})
 	assert.Equal(t, "first", best.In.Name)
 	assert.InDelta(t, 3, float64(factor), 1e-9)
-	assert.Equal(t, "as much per cost as first", how)
+	assert.Equal(t, "as much per cost as first", textOf(how))
 }
 
 // Of several known ones the one whose hardware is most alike lends, and of equal ones the

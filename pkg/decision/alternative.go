@@ -1,9 +1,7 @@
 package decision
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
@@ -20,11 +18,11 @@ import (
 // cluster that does not grow it fits: its replicas are those that hold a node already and
 // those for which the nodes have room all at once beside everything that this round asks
 // for, so what the answer's own new replicas take is not offered twice. Where the cluster
-// grows it says what to ask for, whether or not that fits now. It is empty where there is none,
+// grows it says what to ask for, whether or not that fits now. It says nothing where there is none,
 // and where so much work does not find it.
-func alternativeOf(r *limit.Round, m *limit.Model, work allocation.Work) string {
+func alternativeOf(r *limit.Round, m *limit.Model, work allocation.Work) contract.Finding {
 	if !m.Rated {
-		return ""
+		return contract.Finding{}
 	}
 	options, variants := make([]allocation.Option, 0, len(m.Variants)), make([]*limit.Variant, 0, len(m.Variants))
 	serve := capacity.Rate(0)
@@ -36,7 +34,7 @@ func alternativeOf(r *limit.Round, m *limit.Model, work allocation.Work) string 
 		serve += v.Rate.Serves() * capacity.Rate(v.Target)
 	})
 	if len(options) < 2 || serve <= 0 {
-		return ""
+		return contract.Finding{}
 	}
 	best := allocation.Vector{Replicas: make([]int, len(options))}
 	for i, v := range variants {
@@ -53,19 +51,19 @@ func alternativeOf(r *limit.Round, m *limit.Model, work allocation.Work) string 
 	}
 	allocate.TakeBack(r, began)
 	if !ok {
-		return ""
+		return contract.Finding{}
 	}
-	var parts []string
+	var parts []any
 	for i, n := range next.Replicas {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %s", n, variants[i].In.Name))
+			parts = append(parts, contract.SaysReplicasOf.With(n, variants[i].In.Name))
 		}
 	}
-	told := fmt.Sprintf("%s for %.2f/h, now %.2f/h", strings.Join(parts, " and "), next.Cost, best.Cost)
+	found := contract.SaysAlternative.With(contract.SaysMix.With(parts...), next.Cost, best.Cost)
 	if next.Cost < best.Cost {
-		told += "; " + preferredWhy(r, m, variants, next)
+		return contract.Clauses(found, preferredWhy(r, m, variants, next))
 	}
-	return told
+	return found
 }
 
 // availableOf is how many replicas of the variant there could be instead of those that are
@@ -94,7 +92,7 @@ func thereOf(v *limit.Variant) int {
 // preferredWhy says why a mix that would cost less is not the answer: what keeps the
 // replicas that it does without. As long as the same is in the way it says the same, in
 // rounds that are not full too.
-func preferredWhy(r *limit.Round, m *limit.Model, variants []*limit.Variant, next allocation.Vector) string {
+func preferredWhy(r *limit.Round, m *limit.Model, variants []*limit.Variant, next allocation.Vector) contract.Finding {
 	for i, v := range variants {
 		if v.Target <= next.Replicas[i] {
 			continue
@@ -103,30 +101,30 @@ func preferredWhy(r *limit.Round, m *limit.Model, variants []*limit.Variant, nex
 			switch {
 			case s.After <= s.Before || s.Stage != contract.StageBounds && s.Stage != contract.StageBehavior:
 			case s.Reason == contract.ReasonRollingUpdate:
-				return v.In.Name + " is held: " + s.Detail
+				return contract.SaysIsHeld.With(v.In.Name, s.Detail)
 			default:
-				return v.In.Name + " is held by scaleDown"
+				return contract.SaysHeldByScaleDown.With(v.In.Name)
 			}
 		}
 	}
 	for i, v := range variants {
 		if v.ScarceFor != nil && v.Target < next.Replicas[i] {
-			return fmt.Sprintf("%s needs the room of %s", v.ScarceFor.As(v.Key.Namespace), v.In.Name)
+			return contract.SaysNeedsRoom.With(v.ScarceFor.As(v.Key.Namespace), v.In.Name)
 		}
 	}
 	switch {
 	case m.Need.Want == need.WantMore:
-		return "no switch while more is needed"
+		return contract.SaysNoSwitchWhileMore.With()
 	case m.Need.Want != need.WantLess:
-		return "no switch while replicas may not go"
+		return contract.SaysNoSwitchWhileHeld.With()
 	case r.Policy.Horizon <= 0:
-		return "switches are off"
+		return contract.SaysSwitchesOff.With()
 	case allocate.IsChanging(m):
-		return "no switch while replicas start or go"
+		return contract.SaysNoSwitchWhileChanging.With()
 	case allocate.TooFewLeft(m, allocate.With(allocate.ChangeTo(variants, next.Replicas).Mix)):
-		return "a switch to such a mix was undone: it serves less than it was taken to"
+		return contract.SaysSwitchUndone.With()
 	case !m.Next.Cheaper.IsZero():
-		return "the saving must last as long as a scale-down waits"
+		return contract.SaysSavingMustLast.With()
 	}
-	return "it saves too little, or leaves too little headroom"
+	return contract.SaysSavesTooLittle.With()
 }

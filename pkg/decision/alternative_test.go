@@ -29,7 +29,7 @@ func TestTheAlternativeServesWhatIsAskedFor(t *testing.T) {
 		policy := demoPolicy()
 		policy.Horizon = time.Hour
 		plan := first(newWorld(arrival).snapshot(), policy)
-		assert.Equal(t, want, plan.Models[0].Variants[0].Alternative)
+		assert.Equal(t, want, textOf(plan.Models[0].Variants[0].Alternative))
 	}
 }
 
@@ -58,7 +58,7 @@ func TestTheAlternativeFits(t *testing.T) {
 			policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = own
 			plan := first(w.snapshot(), policy)
 			require.Equal(t, 6, *plan.Models[0].Variants[1].Desired)
-			assert.Equal(t, c.want, plan.Models[0].Variants[0].Alternative)
+			assert.Equal(t, c.want, textOf(plan.Models[0].Variants[0].Alternative))
 		})
 	}
 }
@@ -74,8 +74,8 @@ func TestTheAlternativeTakesBoundedWork(t *testing.T) {
 		answer(r)
 		for _, m := range r.Models {
 			enough := alternativeOf(r, within(r, m), math.MaxInt)
-			require.Equal(t, enough, alternativeOf(r, within(r, m), allocate.WorkExplained), c)
-			if enough != "" {
+			require.Equal(t, textOf(enough), textOf(alternativeOf(r, within(r, m), allocate.WorkExplained)), c)
+			if textOf(enough) != "" {
 				told++
 			}
 		}
@@ -85,7 +85,7 @@ func TestTheAlternativeTakesBoundedWork(t *testing.T) {
 	s, policy := thirtyVariants(30, 1)
 	r := newRound(&s, &policy, &Memory{}, RoundFull)
 	answer(r)
-	assert.Empty(t, alternativeOf(r, within(r, r.Models[0]), allocate.WorkExplained))
+	assert.Empty(t, textOf(alternativeOf(r, within(r, r.Models[0]), allocate.WorkExplained)))
 }
 
 // Two variants that share nodes are not offered the same room twice.
@@ -101,10 +101,10 @@ func TestTheAlternativeFitsAllAtOnce(t *testing.T) {
 		for _, v := range m.Variants {
 			counts[v.Key.Name] = *v.Desired
 		}
-		if m.Variants[0].Alternative == "" {
+		if textOf(m.Variants[0].Alternative) == "" {
 			continue
 		}
-		for _, part := range mix.FindAllStringSubmatch(m.Variants[0].Alternative, -1) {
+		for _, part := range mix.FindAllStringSubmatch(textOf(m.Variants[0].Alternative), -1) {
 			n := 0
 			_, err := fmt.Sscan(part[1], &n)
 			require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestTheAlternativeFitsAllAtOnce(t *testing.T) {
 		if len(wants) > 1 {
 			offered++
 		}
-		require.True(t, feasibility.Of(s.Cluster, wants).OK, "%v: %s\n%s", c, m.Variants[0].Alternative, tellShort(m))
+		require.True(t, feasibility.Of(s.Cluster, wants).OK, "%v: %s\n%s", c, textOf(m.Variants[0].Alternative), tellShort(m))
 	}
 	assert.Greater(t, offered, cases()/20)
 }
@@ -133,8 +133,8 @@ func TestTheAlternativeOfASwitch(t *testing.T) {
 	f, _, dear := takeover(policy, 110*time.Second, 2*time.Minute)
 	var told []string
 	f.told = func(_ *Snapshot, p *Plan) {
-		if now := p.Models[0].Variants[0].Alternative; len(told) == 0 || now != told[len(told)-1] {
-			told = append(told, now)
+		if now := p.Models[0].Variants[0].Alternative; len(told) == 0 || textOf(now) != told[len(told)-1] {
+			told = append(told, textOf(now))
 		}
 	}
 	f.run(20 * time.Minute)
@@ -161,7 +161,7 @@ func TestTheAlternativeToMisfits(t *testing.T) {
 	m.Stack()
 	m.Need.Required = 6
 	// 3*4 instead of 3*4 + 2*10.
-	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", alternativeOf(r, within(r, m), math.MaxInt))
+	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", textOf(alternativeOf(r, within(r, m), math.MaxInt)))
 	m.Rated = false
-	assert.Empty(t, alternativeOf(r, within(r, m), math.MaxInt), "nobody knows what a replica serves")
+	assert.Empty(t, textOf(alternativeOf(r, within(r, m), math.MaxInt)), "nobody knows what a replica serves")
 }

@@ -162,7 +162,7 @@ func TestAReplicaIsCountedByWhatWasAttained(t *testing.T) {
 	const why = "counted at 90% of what its latency model says: 97.0% of the requests met the SLO"
 	details := func(p VariantPlan) (all []string) {
 		for _, s := range p.Steps {
-			all = append(all, s.Detail)
+			all = append(all, textOf(s.Detail))
 		}
 		return all
 	}
@@ -219,7 +219,7 @@ func TestATargetWithinABucketBuysNothing(t *testing.T) {
 		require.Positive(t, a.Unsure)
 	}
 	a := Attained{Requests: 200, Missed: 6, Unsure: 154}
-	assert.Equal(t, "20.0% to 97.0% of the requests met the SLO", rate.AttainedText(&a))
+	assert.Equal(t, "20.0% to 97.0% of the requests met the SLO", textOf(rate.AttainedShare(&a)))
 }
 
 // Where buckets do not tell, it is said, with the targets of which they would.
@@ -247,7 +247,7 @@ func TestWhatTheBucketsDoNotTellIsSaid(t *testing.T) {
 		within(r, m).TellBuckets()
 		var got []string
 		for _, s := range v.Plan.Steps {
-			got = append(got, s.Detail)
+			got = append(got, textOf(s.Detail))
 		}
 		assert.Equal(t, c.want, got, name)
 	}

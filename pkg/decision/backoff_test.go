@@ -186,8 +186,8 @@ func TestAVariantThatIsLeftAloneSaysUntilWhen(t *testing.T) {
 	memory := Memory{Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: "a-h100"}: {Backoff: Backoff{Until: s.Time.Add(time.Minute), Pause: time.Minute, Ready: 1}}}}
 	plan, _ := Decide(s, policyFor(true, "a-h100"), memory, RoundFull)
 	v := plan.Models[0].Variants[0]
-	assert.Equal(t, ReasonBackingOff, v.Reason, v.Message)
-	assert.Contains(t, v.Message, "backing off after failed starts; next try in 1m0s")
+	assert.Equal(t, ReasonBackingOff, v.Reason, textOf(v.Message))
+	assert.Contains(t, textOf(v.Message), "backing off after failed starts; next try in 1m0s")
 	assert.Equal(t, 1, *v.Desired)
 }
 
@@ -199,7 +199,7 @@ func TestAVariantThatIsLeftAloneSaysWhy(t *testing.T) {
 	} {
 		v := variantOf(func(it *limit.Variant) { it.In, it.Fleet = &Variant{}, fleet.Fleet{Paused: time.Minute} })
 		v.Next.Backoff.Full = full
-		assert.Equal(t, want, v.PausedDetail())
+		assert.Equal(t, want, textOf(v.PausedDetail()))
 	}
 }
 

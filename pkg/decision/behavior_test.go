@@ -115,7 +115,7 @@ func TestBehavior(t *testing.T) {
 				most, why := r.MayReach(within(r, v))
 				assert.Equal(t, tc.want, r.HeldUp(within(r, v), min(tc.wanted, most), min(tc.wanted, most)), "what may be bought")
 				assert.Equal(t, tc.reason == ReasonRateLimited, tc.wanted > most)
-				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
+				assert.Equal(t, tc.reason == ReasonRateLimited, textOf(why) != "")
 				return
 			}
 			settle.ApplyBehavior(r, within(r, modelOf(func(it *limit.Model) { it.Variants = []*limit.Variant{v} })), nil, nil, false)
@@ -148,7 +148,7 @@ func TestGrowthOfReplicasThatFindNoNode(t *testing.T) {
 			v.Fleet.Count[fleet.StateUnschedulable] = tc.unplaced
 			most, why := r.MayReach(within(r, v))
 			assert.Equal(t, tc.want, most)
-			assert.Equal(t, tc.why, why)
+			assert.Equal(t, tc.why, textOf(why))
 		})
 	}
 }
@@ -404,6 +404,6 @@ func TestWhatKeepsReplicasIsNamed(t *testing.T) {
 		v.Old.History = []Stretch{{From: epoch.Add(-10 * time.Minute), Until: epoch.Add(-30 * time.Second), Replicas: 6, Wanted: 5, Needed: 5, Decided: true}}
 		settle.SlowDown(r, within(r, m), within(r, v), 6)
 		assert.Equal(t, 5, v.Target)
-		assert.Equal(t, want, v.Plan.Message)
+		assert.Equal(t, want, textOf(v.Plan.Message))
 	}
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // stick makes replicas take requests and serve none: so many wait in each, and so many are in
@@ -97,7 +95,7 @@ func TestPropertyDeadQueuesHoldNoReplicas(t *testing.T) {
 		assert.Zero(t, got.count(func(p *vat) bool { return p.frozen }), "%s: %v", about, f.writes)
 		assert.Positive(t, got.count(serves), about)
 		assert.Contains(t, told, "web-0", about)
-		assert.LessOrEqual(t, strings.Count(told, "web-"), signal.MostNamed, about)
+		assert.LessOrEqual(t, strings.Count(told, "web-"), mostNamed, about)
 	}
 }
 

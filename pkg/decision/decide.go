@@ -2,7 +2,6 @@ package decision
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
@@ -124,20 +123,20 @@ func fallbackOf(m *limit.Model, v *limit.Variant) *contract.Fallback {
 	if m.Evidence != signal.EvidenceMissing && m.Evidence != signal.EvidenceStale {
 		return nil
 	}
-	why := "the metrics of the serving replicas are missing"
+	why := contract.SaysMetricsMissing
 	if m.Evidence == signal.EvidenceStale {
-		why = "the metrics of the serving replicas are old"
+		why = contract.SaysMetricsAged
 	}
 	last, known := v.Old.Before()
 	if !known && v.In.Before != nil {
 		last.Desired, known = *v.In.Before, true
 	}
-	return FallbackTo(v.Bounded(last.Desired), known, max(v.Bounded(v.In.Current), v.Target), why)
+	return FallbackTo(v.Bounded(last.Desired), known, max(v.Bounded(v.In.Current), v.Target), why.With())
 }
 
 // FallbackTo is the fallback to what was wanted before, where that is known, and at least
 // to what there is now.
-func FallbackTo(wanted int, known bool, least int, why string) *contract.Fallback {
+func FallbackTo(wanted int, known bool, least int, why contract.Finding) *contract.Fallback {
 	if known && wanted >= least {
 		return &contract.Fallback{Replicas: wanted, Source: contract.FallbackPrevious, Why: why}
 	}
@@ -145,25 +144,24 @@ func FallbackTo(wanted int, known bool, least int, why string) *contract.Fallbac
 }
 
 // bindsOf says what keeps the variant's replicas from being one fewer or one more.
-func bindsOf(m *limit.Model, v *limit.Variant) string {
+func bindsOf(m *limit.Model, v *limit.Variant) contract.Finding {
 	for _, s := range slices.Backward(v.Plan.Steps) {
 		obstacle := s.Stage == contract.StageLimits && (s.Reason == contract.ReasonMaxReplicas || s.Reason == contract.ReasonBackingOff)
 		bought := s.Stage == contract.StageAllocation && s.Reason != contract.ReasonKeepOne && s.Reason != contract.ReasonWake
 		if s.Before != s.After && !bought || s.Reason == contract.ReasonNoSlots || obstacle {
-			return string(s.Stage) + ": " + s.Detail
+			return contract.SaysBinds.With(s.Stage, s.Detail)
 		}
 	}
 	if !v.Managed || !m.Demand.Seen || !m.Rated || v.Rate.Serves() == 0 {
-		return ""
+		return contract.Finding{}
 	}
-	each := signal.PerSecond(v.Rate.Serves())
 	switch {
 	case m.Sized || m.Need.Want == need.WantMore:
-		return fmt.Sprintf("demand: %s req/s are required; a replica serves %s", signal.PerSecond(m.Need.Required), each)
+		return contract.SaysDemandBinds.With(m.Need.Required, v.Rate.Serves())
 	case m.Need.Want == need.WantLess && m.Need.Least >= rate.OneMore:
-		return fmt.Sprintf("demand: %s req/s of capacity must stay; a replica serves %s", signal.PerSecond(m.Need.Least), each)
+		return contract.SaysCapacityBinds.With(m.Need.Least, v.Rate.Serves())
 	}
-	return string(contract.StageRequirement) + ": " + m.Need.Detail
+	return contract.SaysBinds.With(contract.StageRequirement, m.Need.Detail)
 }
 
 // toldDemand is the demand for people; nil means unknown.

@@ -201,12 +201,12 @@ func TestBounds(t *testing.T) {
 	plan, _ := Decide(newWorld(0.1).snapshot(), policy, Memory{}, RoundFull)
 	assert.Equal(t, 2, *plan.Models[0].Variants[1].Desired)
 	assert.Equal(t, ReasonMinReplicas, plan.Models[0].Variants[1].Reason)
-	assert.Equal(t, "minReplicas is 2", plan.Models[0].Variants[1].Message)
+	assert.Equal(t, "minReplicas is 2", textOf(plan.Models[0].Variants[1].Message))
 	slow := bounded
 	slow.Up.Policies = []RatePolicy{{Pods: 1, Period: time.Minute}}
 	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = slow
 	plan, _ = Decide(newWorld(0.1).snapshot(), policy, Memory{}, RoundFull)
-	assert.Equal(t, "minReplicas is 2 and bypasses scaleUp", plan.Models[0].Variants[1].Message)
+	assert.Equal(t, "minReplicas is 2 and bypasses scaleUp", textOf(plan.Models[0].Variants[1].Message))
 	policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = bounded
 	plan, _ = Decide(newWorld(118).snapshot(), policy, Memory{}, RoundFull)
 	assert.LessOrEqual(t, *plan.Models[0].Variants[1].Desired, 3)

@@ -24,6 +24,9 @@
 // Each has a Variant and a Model of its own where it finds something of one. They hold those of the
 // stage before, and what it found.
 //
+// Steps carry numbers and no words: a contract.Finding is a sentence of a closed set and what stands in
+// it. Package report/sentence renders it where somebody reads it.
+//
 // Read contract.Snapshot and contract.Plan first, then Decide.
 //
 // # What survives a round
@@ -68,7 +71,6 @@
 //	cacheStands           share     C  that the used share of a cache changes at most while nothing happens: any small one
 //	fewToAsk              replicas  C  from which on what one alone shows of how many it runs is not believed: of two nobody knows which is wrong
 //	uncachedAfter         time      C  for which a server must show no use of a cache to be one that has none to show
-//	MostNamed             replicas  C  that a text names
 //	coarse                time      C  how exactly a text tells what is estimated anew each time
 //	middle                share     P  of a metrics window that has passed where its means are those of a straight line
 //	LeastKVUse            share     C  least cache use that tells how many requests fit
@@ -107,7 +109,6 @@
 //	unreadRecovery        time      C  and after this where the nodes cannot be read
 //	leastConflictBackoff  time      C  how long the other one is then left in peace
 //	mostConflictBackoff   time      C  and at the longest
-//	MostMessage           bytes     C  length up to which a message takes another clause
 //	MostReplicas          replicas  P  what the scale subresource can hold
 //	LeastPriority         -         C  priority of a model in no service class
 package decision

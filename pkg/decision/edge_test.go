@@ -59,7 +59,7 @@ func TestTheTriggersFireByWhatIsSeen(t *testing.T) {
 			m.Load = c.load
 			fires, says := m.Trigger(0)
 			assert.Equal(t, c.fires, fires)
-			assert.Equal(t, c.says, says)
+			assert.Equal(t, c.says, textOf(says))
 			// What is not seen has no spare to fall short.
 			m.Saturation.KVSpareTrigger, m.Saturation.QueueSpareTrigger = 2, 20
 			fires, _ = m.Trigger(0)
@@ -216,7 +216,7 @@ func TestWhatBindsAModelThatIsHardlyAsked(t *testing.T) {
 		rate.OneMore / 2: "requirement: nothing is asked",
 	} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
-		m.Need = need.Need{Want: need.WantLess, Least: least, Detail: "nothing is asked"}
-		assert.Equal(t, want, bindsOf(m, v))
+		m.Need = need.Need{Want: need.WantLess, Least: least, Detail: Words("nothing is asked")}
+		assert.Equal(t, want, textOf(bindsOf(m, v)))
 	}
 }

@@ -259,7 +259,7 @@ func TestABoundThatHoldsIsTheReason(t *testing.T) {
 			v := first(w.snapshot(), policy).Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)
 			assert.Equal(t, ReasonMaxReplicas, v.Reason)
-			assert.Contains(t, v.Message, "maxReplicas is 1; ")
+			assert.Contains(t, textOf(v.Message), "maxReplicas is 1; ")
 			assert.NotContains(t, reasons(v.Facts), ReasonNoSlots, "there is room")
 		})
 	}
@@ -282,7 +282,7 @@ func TestABoundBelowWhatIsThereIsNoWantOfRoom(t *testing.T) {
 			plan, _ := Decide(w.snapshot(), policy, memory, RoundFast)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, 2, *v.Desired)
-			assert.Equal(t, ReasonRoundMayNotLower, v.Reason, v.Message)
+			assert.Equal(t, ReasonRoundMayNotLower, v.Reason, textOf(v.Message))
 			assert.NotContains(t, reasons(v.Facts), ReasonNoSlots, "there is room")
 		})
 	}
@@ -317,7 +317,7 @@ func TestBoundsHoldWithoutMetrics(t *testing.T) {
 				plan, memory = Decide(s, policy, memory, RoundFull)
 			}
 			v := plan.Models[0].Variants[0]
-			assert.Equal(t, c.want, *v.Desired, v.Message)
+			assert.Equal(t, c.want, *v.Desired, textOf(v.Message))
 			require.NotNil(t, v.Fallback)
 			assert.Equal(t, c.want, v.Fallback.Replicas)
 		})
@@ -340,7 +340,7 @@ func TestRoomThatOthersKeepIsRoom(t *testing.T) {
 	assert.Equal(t, 1, *first(w.snapshot(), policy).Models[0].Variants[0].Desired, "of its own priority nobody yields")
 	w.variants[0].request = &over
 	v := first(w.snapshot(), policy).Models[0].Variants[0]
-	assert.Equal(t, 8, *v.Desired, "%s", v.Message)
+	assert.Equal(t, 8, *v.Desired, "%s", textOf(v.Message))
 	assert.Equal(t, 8, v.Slots.Count)
 
 	s := w.snapshot()

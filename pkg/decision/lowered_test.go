@@ -205,9 +205,9 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 			v.Target, w.Target = c.left[0]+1, c.left[1]
 			m.Need.Least = 1
 			if says := allocate.StaysFor(m, v); c.tooFew {
-				assert.Equal(t, "no scale-down: fewer replicas did not suffice for 10.00 req/s before", says)
+				assert.Equal(t, "no scale-down: fewer replicas did not suffice for 10.00 req/s before", textOf(says))
 			} else {
-				assert.Equal(t, "no scale-down: 1.00 req/s of capacity are required", says)
+				assert.Equal(t, "no scale-down: 1.00 req/s of capacity are required", textOf(says))
 			}
 			assert.Equal(t, c.tooFew, allocate.TooFewLeft(m, func(v *limit.Variant) int { return left[v] }))
 		})

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,20 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
-
-func TestRatesOfMessagesTellLittleFromNothing(t *testing.T) {
-	for rate, want := range map[capacity.Rate]string{0: "0", 0.00314: "0.0031", 0.0999: "0.1", 0.1: "0.10", 1.234: "1.23", 1234.5: "1234.50"} {
-		assert.Equal(t, want, signal.PerSecond(rate))
-	}
-}
-
-func TestAClauseIsJoinedWhereItFits(t *testing.T) {
-	clause := strings.Repeat("x", signal.MostMessage-len("a; "))
-	assert.Equal(t, "a; "+clause, signal.Joined("a", clause))
-	assert.Equal(t, "a", signal.Joined("a", clause+"x"))
-}
 
 // Where nothing is asked for, no number of it is told.
 func TestWhyTheLastReplicasStay(t *testing.T) {
@@ -43,6 +29,6 @@ func TestWhyTheLastReplicasStay(t *testing.T) {
 			it.In, it.Target, it.Policy = &Variant{}, c.replicas, VariantPolicy{Min: c.min, Max: -1}
 		})
 		m := modelOf(func(it *limit.Model) { it.Need = need.Need{Least: c.least} })
-		assert.Equal(t, c.want, allocate.StaysFor(m, v), name)
+		assert.Equal(t, c.want, textOf(allocate.StaysFor(m, v)), name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 )
 
@@ -162,7 +163,7 @@ func TestWhatIsShownHoldsItsRoom(t *testing.T) {
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "there is no room left for the other one")
 	told := plan.Models[1].Variants[0]
 	assert.Equal(t, 1, told.Current, "what is told is what there is")
-	assert.Contains(t, told.Steps, Step{Stage: StageSupply, Before: shown, After: shown, Reason: ReasonMetricsFound, Detail: "3 of them are only published in wva_desired_replicas; whoever scales by it has not acted yet"})
+	assert.Contains(t, told.Steps, Step{Stage: StageSupply, Before: shown, After: shown, Reason: ReasonMetricsFound, Detail: contract.SaysOnlyPublished.With(3)})
 }
 
 // Whose bound it is stands in the reason, where it is not the object's own.
@@ -172,9 +173,9 @@ func TestWhoseBoundItIs(t *testing.T) {
 		v.Policy.Max, v.Policy.MaxOf, v.Target = 2, of, 3
 		reason, obstacle := r.Obstacle(within(r, v), 3)
 		assert.Equal(t, ReasonMaxReplicas, reason)
-		assert.Equal(t, want, obstacle)
+		assert.Equal(t, want, textOf(obstacle))
 		r.Bounds(within(r, m))
 		assert.Equal(t, 2, v.Target)
-		assert.Equal(t, want, v.Plan.Message)
+		assert.Equal(t, want, textOf(v.Plan.Message))
 	}
 }

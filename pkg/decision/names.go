@@ -38,6 +38,7 @@ type (
 	Slots          = contract.Slots
 	Step           = contract.Step
 	Fact           = contract.Fact
+	Finding        = contract.Finding
 	Stage          = contract.Stage
 	Reason         = contract.Reason
 	Policy         = contract.Policy
@@ -156,3 +157,12 @@ func DefaultPolicy() Policy { return contract.DefaultPolicy() }
 
 // Exactly is contract.Exactly.
 func Exactly(s Sample) Kept { return contract.Exactly(s) }
+
+// Words is contract.Words.
+func Words(text string) Finding { return contract.Words(text) }
+
+// Clauses is contract.Clauses.
+func Clauses(all ...Finding) Finding { return contract.Clauses(all...) }
+
+// Because is contract.Because.
+func Because(what, why Finding) Finding { return contract.Because(what, why) }

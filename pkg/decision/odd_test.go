@@ -62,7 +62,7 @@ func TestASlowReplicaIsNoMeasureOfTheOthers(t *testing.T) {
 						slow.pace = factor
 						f.told = func(_ *Snapshot, p *Plan) {
 							fact, is := p.Models[0].Variants[0].Fact(ReasonReplicaDiffers)
-							named = named || is && assert.Contains(t, fact.Detail, slow.name+" takes about ")
+							named = named || is && assert.Contains(t, textOf(fact.Detail), slow.name+" takes about ")
 						}
 						for f.elapsed() < calm+90*time.Minute {
 							f.step()
@@ -94,7 +94,7 @@ func TestAReplicaThatSaysNothingTakesNoOther(t *testing.T) {
 					empty.hollow = true
 					f.told = func(_ *Snapshot, p *Plan) {
 						fact, is := p.Models[0].Variants[0].Fact(ReasonReplicaDiffers)
-						named = named || is && assert.Contains(t, fact.Detail, empty.name+" answers at once")
+						named = named || is && assert.Contains(t, textOf(fact.Detail), empty.name+" answers at once")
 					}
 					for f.elapsed() < calm+3*time.Hour {
 						f.step()

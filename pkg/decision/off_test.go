@@ -82,7 +82,7 @@ func TestAModelThatIsOffTakesNoRoom(t *testing.T) {
 	alone := s
 	alone.Models = s.Models[:1]
 	without, _ := Decide(alone, policy, Memory{}, RoundFull)
-	assert.Equal(t, *without.Models[0].Variants[0].Desired, *plan.Models[0].Variants[0].Desired, "a model in mode Off keeps devices from one that needs them, and never takes them: %s", plan.Models[0].Variants[0].Message)
+	assert.Equal(t, *without.Models[0].Variants[0].Desired, *plan.Models[0].Variants[0].Desired, "a model in mode Off keeps devices from one that needs them, and never takes them: %s", textOf(plan.Models[0].Variants[0].Message))
 }
 
 // Nobody waits for room that a model in mode Off is to give: it never does.

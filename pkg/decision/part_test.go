@@ -205,7 +205,7 @@ func TestCountsOfDifferentPacesAreNoParts(t *testing.T) {
 				f.told = func(_ *Snapshot, plan *Plan) {
 					for _, fact := range plan.Models[0].Variants[0].Facts {
 						if fact.Reason == ReasonGatewayCountsPart || fact.Reason == ReasonReplicasCountPart {
-							told[fact.Detail] = f.elapsed()
+							told[textOf(fact.Detail)] = f.elapsed()
 						}
 					}
 				}

@@ -367,7 +367,7 @@ func TestForWhomRoomIsMade(t *testing.T) {
 			f.told = func(_ *Snapshot, plan *Plan) {
 				for _, v := range plan.Models[1].Variants {
 					for _, fact := range v.Facts {
-						if waits == "" && fact.Detail == "waits for room that batch gives" {
+						if waits == "" && textOf(fact.Detail) == "waits for room that batch gives" {
 							waits = v.Key.Name
 						}
 					}
@@ -561,7 +561,7 @@ func TestForHowManyEqualsRoomIsMade(t *testing.T) {
 		var waits []string
 		for _, m := range plan.Models {
 			for _, fact := range m.Variants[0].Facts {
-				if fact.Detail == "waits for room that holds gives" {
+				if textOf(fact.Detail) == "waits for room that holds gives" {
 					waits = append(waits, m.ID)
 				}
 			}

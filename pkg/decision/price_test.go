@@ -111,7 +111,7 @@ func TestTheDearestGoFirst(t *testing.T) {
 	assert.Zero(t, p.Dear[dear])
 	assert.InDelta(t, 97, float64(p.Dear[dearer].Enough), 1)
 	allocate.RecordGrowth(r, p, within(r, dearer))
-	assert.Regexp(t, `^not added: costs \d\.\d times as much per req/s as the others; worth it up to 97\.\d\d req/s, 107\.00 are required$`, dearer.Plan.Steps[0].Detail)
+	assert.Regexp(t, `^not added: costs \d\.\d times as much per req/s as the others; worth it up to 97\.\d\d req/s, 107\.00 are required$`, textOf(dearer.Plan.Steps[0].Detail))
 	allocate.RecordGrowth(r, p, within(r, dear))
-	assert.Equal(t, "not added: other variants are cheaper", dear.Plan.Steps[0].Detail)
+	assert.Equal(t, "not added: other variants are cheaper", textOf(dear.Plan.Steps[0].Detail))
 }

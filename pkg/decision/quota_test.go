@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -43,7 +42,7 @@ func TestAQuotaLimitsWhatIsAskedFor(t *testing.T) {
 					return
 				}
 				assert.Equal(t, 4, added, "%+v %+v", h100.Steps, l40s.Steps)
-				assert.Contains(t, fmt.Sprint(h100.Facts, l40s.Facts), "quota gpus of namespace ns: 0 of requests.nvidia.com/gpu left")
+				assert.Contains(t, tellFacts(h100.Facts)+tellFacts(l40s.Facts), "quota gpus of namespace ns: 0 of requests.nvidia.com/gpu left")
 			})
 		}
 	}
@@ -110,7 +109,7 @@ func TestAQuotaThatLeavesTooFewIsTheReason(t *testing.T) {
 	v := first(w.snapshot(), policyFor(true, "a-h100")).Models[0].Variants[0]
 	assert.Equal(t, 1, *v.Desired)
 	assert.Equal(t, ReasonNoSlots, v.Reason)
-	assert.Contains(t, v.Message, "quota gpus of namespace ns: 4 of requests.nvidia.com/gpu left")
+	assert.Contains(t, textOf(v.Message), "quota gpus of namespace ns: 4 of requests.nvidia.com/gpu left")
 }
 
 // A pod that waits for a node is counted by the quota controller already: it holds its
@@ -179,7 +178,7 @@ func TestModelsShareNodesUnderDifferentQuotas(t *testing.T) {
 	policy.Limited = true
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
 	assert.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
-	assert.Equal(t, 5, *plan.Models[1].Variants[0].Desired, "%s", plan.Models[1].Variants[0].Message)
+	assert.Equal(t, 5, *plan.Models[1].Variants[0].Desired, "%s", textOf(plan.Models[1].Variants[0].Message))
 }
 
 // Two models of one quota get their shares of it, although the nodes have room for both.
@@ -228,7 +227,7 @@ func TestAQuotaLimitsMinimaAndWaking(t *testing.T) {
 			s.Models[0].Queue.Value = 3
 			v = first(s, policy).Models[0].Variants[0]
 			assert.Zero(t, *v.Desired)
-			assert.Equal(t, ReasonNoSlots, v.Reason, v.Message)
+			assert.Equal(t, ReasonNoSlots, v.Reason, textOf(v.Message))
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -143,7 +142,7 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.Rate.Max), 0.05)
 			told := ""
 			for _, s := range v.Plan.Steps {
-				told += s.Detail + "\n"
+				told += textOf(s.Detail) + "\n"
 			}
 			if c.in.KVTokens > 0 {
 				assert.Contains(t, told, "KV cache not reported by the server: 420000 tokens from memory and model size")
@@ -182,7 +181,7 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	serves := plan.Models[0].Variants[0].ServesEach
 	atTriggers := 0.7 * float64(onH100.BatchLimit)
 	require.Greater(t, rate.LeastPromised*curve.Rate(atTriggers, shape, onH100), serves, "what it is taken to serve at the triggers is out of reach")
-	assert.NotContains(t, fmt.Sprint(plan.Models[0].Variants[0].Steps), "misses the SLO")
+	assert.NotContains(t, tellSteps(plan.Models[0].Variants[0].Steps), "misses the SLO")
 	assert.Greater(t, serves, seen)
 }
 
@@ -252,7 +251,7 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 			assert.Equal(t, old.Latency.Estimate, memory.Variants[key].Latency.Estimate)
 			assert.Equal(t, old.Sizing, memory.Variants[key].Sizing)
 			for _, v := range plan.Models[0].Variants {
-				assert.True(t, slices.ContainsFunc(v.Steps, func(s Step) bool { return s.Reason == ReasonSLO && s.Detail == c.says }), "%v", v.Steps)
+				assert.True(t, slices.ContainsFunc(v.Steps, func(s Step) bool { return s.Reason == ReasonSLO && textOf(s.Detail) == c.says }), "%v", v.Steps)
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func TestWhatStaysIsNotReplaced(t *testing.T) {
 			policy.Variants[Key{Namespace: "ns", Name: "b-l40s"}] = own
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
 			assert.Equal(t, c.comes != "", *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
-			assert.Contains(t, plan.Models[0].Variants[0].Message, c.comes)
+			assert.Contains(t, textOf(plan.Models[0].Variants[0].Message), c.comes)
 			assert.Equal(t, 3, *plan.Models[0].Variants[1].Desired)
 		})
 	}

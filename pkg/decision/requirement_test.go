@@ -83,7 +83,7 @@ func TestPublishedWorkedExamples(t *testing.T) {
 			assert.Equal(t, tc.triggered, plan.Models[0].Triggered)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, tc.triggered, *v.Desired > v.Current)
-			assert.Equal(t, tc.lower, *v.Desired < v.Current, v.Message)
+			assert.Equal(t, tc.lower, *v.Desired < v.Current, textOf(v.Message))
 		})
 	}
 }
@@ -143,12 +143,12 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			m.Sized, m.SizeFor = c.sized, 2
-			n := need.Need{Supply: c.total, Detail: "replicas are full"}
+			n := need.Need{Supply: c.total, Detail: Words("replicas are full")}
 			within(r, m).More(&n)
 			assert.Equal(t, c.want, n.Reason)
 			assert.Equal(t, c.want == ReasonSaturated, n.Want == need.WantMore)
 			if c.want == ReasonSteady {
-				assert.Contains(t, n.Detail, "the SLO needs fewer: no change")
+				assert.Contains(t, textOf(n.Detail), "the SLO needs fewer: no change")
 			}
 		})
 	}
@@ -197,14 +197,14 @@ func TestLess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
 			m.Sized, m.Ahead = c.sized, 1
-			n := need.Need{Queued: c.queued, Supply: 5, Backlog: 300, Detail: "replicas are idle"}
+			n := need.Need{Queued: c.queued, Supply: 5, Backlog: 300, Detail: Words("replicas are idle")}
 			m.Demand.Certain, m.Demand.IsCertain = within(r, m).Certain()
 			within(r, m).Less(&n)
 			assert.Equal(t, c.want, n.Reason)
 			assert.Equal(t, c.want == ReasonSteady, n.Want == need.WantLess)
 			assert.InDelta(t, c.least, float64(n.Least), 1e-9)
 			if c.want == ReasonBacklog {
-				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", n.Detail)
+				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", textOf(n.Detail))
 			}
 		})
 	}
@@ -298,8 +298,8 @@ func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
 			}}}
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
 			got := plan.Models[0].Variants[0]
-			assert.Equal(t, c.want, *got.Desired, got.Message)
-			assert.Equal(t, c.reason, got.Reason, got.Message)
+			assert.Equal(t, c.want, *got.Desired, textOf(got.Message))
+			assert.Equal(t, c.reason, got.Reason, textOf(got.Message))
 			for _, victim := range got.Victims {
 				assert.Zero(t, v.Replicas[slices.IndexFunc(v.Replicas, func(r Replica) bool { return r.Name == victim })].Waiting.Value)
 			}

@@ -164,7 +164,7 @@ func TestHeldReplicasStay(t *testing.T) {
 				plan, memory = Decide(s, policy, memory, cmp.Or(test.round, RoundFull))
 				got = plan.Models[0].Variants[0]
 			}
-			assert.Equal(t, test.want, *got.Desired, got.Message)
+			assert.Equal(t, test.want, *got.Desired, textOf(got.Message))
 		})
 	}
 }
@@ -202,7 +202,7 @@ func TestAPausedRolloutIsNoLackOfRoom(t *testing.T) {
 	plan, _ = Decide(s, demoPolicy(), memory, RoundFull)
 	assert.Contains(t, told(), "2 without pod: the rollout is paused")
 	for _, step := range plan.Models[0].Variants[0].Steps {
-		assert.NotEqual(t, ReasonNoSlots, step.Reason, step.Detail)
+		assert.NotEqual(t, ReasonNoSlots, step.Reason, textOf(step.Detail))
 	}
 }
 
@@ -315,7 +315,7 @@ func TestModeOffBesideOthersIsShown(t *testing.T) {
 func detailOf(facts []Fact, reason Reason) string {
 	for _, f := range facts {
 		if f.Reason == reason {
-			return f.Detail
+			return textOf(f.Detail)
 		}
 	}
 	return ""

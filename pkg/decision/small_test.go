@@ -211,17 +211,17 @@ func TestConflictBackoff(t *testing.T) {
 
 	v = round(time.Minute, 7)
 	require.Equal(t, ReasonReplicasOverwritten, v.Reason)
-	assert.Contains(t, v.Message, "kubectl keeps changing the replicas: no writes until "+until(5*time.Minute))
+	assert.Contains(t, textOf(v.Message), "kubectl keeps changing the replicas: no writes until "+until(5*time.Minute))
 	assert.Equal(t, 7, *v.Desired)
 	assert.Equal(t, ReasonReplicasOverwritten, round(4*time.Minute, 7).Reason)
 	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the backoff is over")
 
-	assert.Contains(t, fight().Message, until(10*time.Minute), "the next one is longer")
+	assert.Contains(t, textOf(fight().Message), until(10*time.Minute), "the next one is longer")
 	for range 12 {
 		round(6*time.Minute, replicas)
 	}
 	assert.Empty(t, memory.Variants[Key{Namespace: "ns", Name: "v"}].Conflict, "forgotten")
-	assert.Contains(t, fight().Message, until(5*time.Minute))
+	assert.Contains(t, textOf(fight().Message), until(5*time.Minute))
 }
 
 // A conflict that is known is no fight: when the other one is gone, it is over.
@@ -297,7 +297,7 @@ func TestHybridSizing(t *testing.T) {
 			v := first(s, policy).Models[0].Variants[0]
 			assert.GreaterOrEqual(t, float64(v.ServesEach), c.least*0.99)
 			assert.LessOrEqual(t, float64(v.ServesEach), c.most*1.01)
-			notes := fmt.Sprint(v.Steps)
+			notes := tellSteps(v.Steps)
 			assert.Contains(t, notes, c.reason)
 			assert.Contains(t, notes, c.word)
 		})
@@ -315,7 +315,7 @@ func TestUnfitVariantsAreNotAddedTo(t *testing.T) {
 	policy.Promises = map[ModelKey]Promise{{Namespace: "ns", ID: "m"}: {Class: "c", Priority: 1, SLO: capacity.SLO{ITL: 40}}}
 	plan := first(w.snapshot(), policy)
 	assert.Zero(t, *plan.Models[0].Variants[1].Desired, "however cheap it is")
-	assert.Contains(t, fmt.Sprint(plan.Models[0].Variants[1].Steps), "misses the SLO even when idle")
+	assert.Contains(t, tellSteps(plan.Models[0].Variants[1].Steps), "misses the SLO even when idle")
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 3)
 }
 
@@ -502,17 +502,17 @@ func TestMinimaHaveTheirRoomFirst(t *testing.T) {
 func TestTheNextBestAnswerIsTold(t *testing.T) {
 	plan := first(newWorld(74).snapshot(), demoPolicy())
 	a, b := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
-	assert.Regexp(t, `^\d+ of (a-h100|b-l40s)( and \d+ of b-l40s)? for \d+\.\d\d/h, now \d+\.\d\d/h$`, b.Alternative)
-	assert.Contains(t, b.Alternative, fmt.Sprintf("now %.2f/h", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
-	assert.Equal(t, a.Alternative, b.Alternative, "it is one of the model's")
-	assert.Regexp(t, `^demand: \d+\.\d\d req/s are required; a replica serves 11\.33$`, b.Binds)
+	assert.Regexp(t, `^\d+ of (a-h100|b-l40s)( and \d+ of b-l40s)? for \d+\.\d\d/h, now \d+\.\d\d/h$`, textOf(b.Alternative))
+	assert.Contains(t, textOf(b.Alternative), fmt.Sprintf("now %.2f/h", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
+	assert.Equal(t, textOf(a.Alternative), textOf(b.Alternative), "it is one of the model's")
+	assert.Regexp(t, `^demand: \d+\.\d\d req/s are required; a replica serves 11\.33$`, textOf(b.Binds))
 	calm := first(newWorld(5).snapshot(), demoPolicy()).Models[0].Variants[0]
 	assert.Equal(t, ReasonSteady, calm.Reason)
 	// 5*0.85/0.70 = 6.07
-	assert.Regexp(t, `^demand: 6\.07 req/s of capacity must stay; a replica serves 18\.81$`, calm.Binds, "no trigger fired, so nothing is required beyond that")
+	assert.Regexp(t, `^demand: 6\.07 req/s of capacity must stay; a replica serves 18\.81$`, textOf(calm.Binds), "no trigger fired, so nothing is required beyond that")
 	one := newWorld(74)
 	one.variants = one.variants[:1]
-	assert.Empty(t, first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative, "a model of one variant has none")
+	assert.Empty(t, textOf(first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative), "a model of one variant has none")
 }
 
 // What costs nothing is reckoned with a little of the least cost, in whatever money that is.

@@ -43,11 +43,11 @@ func variantKeepsTheRules(t *testing.T, in *Variant, policy *Policy, kind Round,
 		is(slices.Contains(stages, step.Stage), "the steps are in the order of the stages")
 		stages = stages[slices.Index(stages, step.Stage):]
 		is(step.Before == at, "each step goes on where the last one ended")
-		is(step.Detail != "" && step.Reason != "", "each step has its reason")
+		is(textOf(step.Detail) != "" && step.Reason != "", "each step has its reason")
 		at = step.After
 	}
 	is(at == to, "the steps lead to what is desired")
-	is(v.Reason != "" && v.Message != "" || own.Actuation == ActuationOff, "a plan has a reason")
+	is(v.Reason != "" && textOf(v.Message) != "" || own.Actuation == ActuationOff, "a plan has a reason")
 	pods := make([]string, 0, len(in.Replicas)+len(in.Starting))
 	for i := range in.Replicas {
 		pods = append(pods, in.Replicas[i].Name)

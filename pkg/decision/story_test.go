@@ -69,9 +69,9 @@ func lineOf(v *VariantPlan) string {
 			settled = string(step.Stage) + " "
 		}
 	}
-	line := fmt.Sprintf("    %-8s %-8s (%d ready)  %s%s: %s\n", v.Key.Name, change, v.Ready, settled, v.Reason, v.Message)
+	line := fmt.Sprintf("    %-8s %-8s (%d ready)  %s%s: %s\n", v.Key.Name, change, v.Ready, settled, v.Reason, textOf(v.Message))
 	if f := v.Fallback; f != nil {
-		line += fmt.Sprintf("    %-8s shows %d (%s), because %s\n", "", f.Replicas, f.Source, f.Why)
+		line += fmt.Sprintf("    %-8s shows %d (%s), because %s\n", "", f.Replicas, f.Source, textOf(f.Why))
 	}
 	return line
 }

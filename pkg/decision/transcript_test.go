@@ -55,9 +55,9 @@ func (s *transcript) say(w *world, snapshot Snapshot) {
 	s.memory = memory
 	fmt.Fprintf(&s.text, "at %.0f s\n", w.now.Sub(s.start).Seconds())
 	for _, v := range plan.Models[0].Variants {
-		fmt.Fprintf(&s.text, "  %s (%s): %d -> %d, %s: %s\n", v.Key.Name, v.Accelerator, v.Current, *v.Desired, v.Reason, v.Message)
+		fmt.Fprintf(&s.text, "  %s (%s): %d -> %d, %s: %s\n", v.Key.Name, v.Accelerator, v.Current, *v.Desired, v.Reason, textOf(v.Message))
 		for _, step := range v.Steps {
-			fmt.Fprintf(&s.text, "    %-12s %d -> %d  %s: %s\n", step.Stage, step.Before, step.After, step.Reason, step.Detail)
+			fmt.Fprintf(&s.text, "    %-12s %d -> %d  %s: %s\n", step.Stage, step.Before, step.After, step.Reason, textOf(step.Detail))
 		}
 	}
 	w.apply(plan)

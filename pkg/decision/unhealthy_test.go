@@ -177,7 +177,7 @@ func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
 			var supplied []string
 			for _, step := range plan.Models[0].Variants[0].Steps {
 				if step.Stage == StageSupply {
-					supplied = append(supplied, step.Detail)
+					supplied = append(supplied, textOf(step.Detail))
 				}
 			}
 			require.Len(t, supplied, 1)
@@ -202,7 +202,7 @@ func TestALoneVariantThatIsLeftAloneIsWoken(t *testing.T) {
 			plan, _ := Decide(s, policy, memory, RoundEvent)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)
-			assert.Equal(t, ReasonWake, v.Reason, v.Message)
+			assert.Equal(t, ReasonWake, v.Reason, textOf(v.Message))
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // freshnessOf is what the stage of freshness says of a variant.
@@ -18,7 +17,7 @@ func freshnessOf(t *testing.T, v *limit.Variant) string {
 	t.Helper()
 	for _, step := range v.Plan.Steps {
 		if step.Stage == StageFreshness {
-			return step.Detail
+			return textOf(step.Detail)
 		}
 	}
 	require.Fail(t, "no step of freshness")
@@ -74,7 +73,7 @@ func TestWhatIsNotKnownIsNamed(t *testing.T) {
 		"one is old":         {[]Replica{good, replica("a", known, old)}, "; waiting requests old: a"},
 		"each in its way":    {[]Replica{good, replica("a", old, old), replica("b", Sample{}, Sample{})}, "; metrics old: a; no metrics: b; let"},
 		"who has just begun": {[]Replica{good, begun}, "; not scraped yet: begun"},
-		"many":               {many, fmt.Sprintf("; no metrics: p-0, p-1, p-2 and %d more", 6-signal.MostNamed)},
+		"many":               {many, fmt.Sprintf("; no metrics: p-0, p-1, p-2 and %d more", 6-mostNamed)},
 	} {
 		said := judged(t, observed("v", c.replicas...), observed("w", replica("other", known, known)))
 		if strings.HasPrefix(c.want, ";") {
@@ -102,10 +101,10 @@ func TestTheIntervalTheLagAndTheWindowAreTold(t *testing.T) {
 // Why a rate is not known is told, too.
 func TestAnUnknownRateNamesItsPods(t *testing.T) {
 	r, m, v := bare(DefaultPolicy(), Memory{}, observed("v", Replica{Name: "p", Since: epoch.Add(-time.Hour)}))
-	assert.Equal(t, ": no fresh rate of completed requests over 1m0s: p", within(r, m).Unrated())
+	assert.Equal(t, "no fresh rate of completed requests over 1m0s: p", textOf(within(r, m).Unrated()))
 	known := Sample{Value: 1, Time: epoch, Present: true}
 	v.In.Replicas[0].Served, v.In.Replicas[0].InFlightGrowth = known, known
-	assert.Empty(t, within(r, m).Unrated())
+	assert.Empty(t, textOf(within(r, m).Unrated()))
 	m.In.Arrival = Sample{Value: 1, Time: epoch.Add(-90 * time.Second), Present: true}
-	assert.Equal(t, ": the gateway's count is old", within(r, m).Unrated())
+	assert.Equal(t, "the gateway's count is old", textOf(within(r, m).Unrated()))
 }

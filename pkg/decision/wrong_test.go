@@ -493,7 +493,7 @@ func TestOthersGoWhileOneServesItsOwnQueue(t *testing.T) {
 		"others served, too":  {9000 + served + 2.6*r.Policy.Drain.Seconds(), true},
 	} {
 		m.Next.Seen = []Observation{{Time: epoch.Add(-r.Policy.Window), Backlog: c.before, Ready: 4}}
-		assert.Equal(t, c.waits, within(r, m).Unsettled(&need.Need{Own: 2.5, Supply: 4}) != "", name)
+		assert.Equal(t, c.waits, textOf(within(r, m).Unsettled(&need.Need{Own: 2.5, Supply: 4})) != "", name)
 	}
 }
 
@@ -620,8 +620,8 @@ func TestAWrongProfileIsPaced(t *testing.T) {
 			v := &plan.Models[0].Variants[0]
 			serves[wrong] = float64(v.ServesEach)
 			for _, s := range v.Steps {
-				if strings.HasSuffix(s.Detail, "as long as the given profile says") {
-					says = s.Detail
+				if strings.HasSuffix(textOf(s.Detail), "as long as the given profile says") {
+					says = textOf(s.Detail)
 				}
 			}
 		}

@@ -244,7 +244,7 @@ func TestAMissedTimeIsNoIdleTime(t *testing.T) {
 		for _, v := range plan.Models[0].Variants {
 			total += *v.Desired
 			if *v.Desired < v.Current {
-				last = v.Message
+				last = textOf(v.Message)
 			}
 		}
 		return total, last

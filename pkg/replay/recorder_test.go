@@ -119,7 +119,7 @@ func TestRecordedDecisionsFollowEachOther(t *testing.T) {
 				continue
 			}
 			require.NotEmpty(t, d.Reason)
-			require.NotEmpty(t, d.Message)
+			require.False(t, d.Message.None())
 			require.NotEmpty(t, d.Steps)
 			require.Equal(t, d.To, d.Steps[len(d.Steps)-1].After)
 		}

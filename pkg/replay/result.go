@@ -132,6 +132,6 @@ type RecordedDecision struct {
 	From, To int
 	// Reason and Message are empty for policies that give none.
 	Reason  decision.Reason
-	Message string
+	Message decision.Finding
 	Steps   []decision.Step
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // ReplayRun is one run of a replay as the page shows it.
@@ -243,7 +244,7 @@ const longestDetail = 400
 func decisionOf(d *replay.RecordedDecision, index map[string]int, steps *int) pageDecision {
 	out := pageDecision{
 		T: rounded(d.At.Seconds(), 1), Variant: -1, From: d.From, To: d.To,
-		Reason: string(d.Reason), Message: cut(d.Message, longestDetail),
+		Reason: string(d.Reason), Message: cut(sentence.Of(d.Message), longestDetail),
 	}
 	if i, ok := index[d.Variant]; ok {
 		out.Variant = i
@@ -253,7 +254,7 @@ func decisionOf(d *replay.RecordedDecision, index map[string]int, steps *int) pa
 		if *steps <= 0 || *steps < mostStepBytes/2 && s.Before == s.After {
 			continue
 		}
-		step := pageStep{Stage: string(s.Stage), Reason: string(s.Reason), Detail: cut(s.Detail, longestDetail), Before: s.Before, After: s.After}
+		step := pageStep{Stage: string(s.Stage), Reason: string(s.Reason), Detail: cut(sentence.Of(s.Detail), longestDetail), Before: s.Before, After: s.After}
 		*steps -= len(step.Stage) + len(step.Reason) + len(step.Detail) + 20
 		out.Steps = append(out.Steps, step)
 	}

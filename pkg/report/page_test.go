@@ -149,12 +149,12 @@ func (m *maker) jitter(startup time.Duration) time.Duration {
 func (m *maker) decide(model *replay.RecordedModel, v, from, to int, now time.Duration) {
 	d := replay.RecordedDecision{At: now, Variant: model.Variants[v].Name, From: from, To: to}
 	if to > from {
-		d.Reason, d.Message = decision.ReasonSLO, fmt.Sprintf("%.1f req/s need %d replicas within 2000 ms and 50 ms", m.load(int(now/minuteStep)), to)
+		d.Reason, d.Message = decision.ReasonSLO, decision.Words(fmt.Sprintf("%.1f req/s need %d replicas within 2000 ms and 50 ms", m.load(int(now/minuteStep)), to))
 	} else {
-		d.Reason, d.Message = decision.ReasonSpareCapacity, fmt.Sprintf("%d replicas carry the demand", to)
+		d.Reason, d.Message = decision.ReasonSpareCapacity, decision.Words(fmt.Sprintf("%d replicas carry the demand", to))
 	}
 	d.Steps = []decision.Step{
-		{Stage: decision.StageDemand, Before: from, After: from, Reason: decision.ReasonSteady, Detail: "demand is 18.2 req/s of 1155 in and 211 out"},
+		{Stage: decision.StageDemand, Before: from, After: from, Reason: decision.ReasonSteady, Detail: decision.Words("demand is 18.2 req/s of 1155 in and 211 out")},
 		{Stage: decision.StageAllocation, Before: from, After: to, Reason: d.Reason, Detail: d.Message},
 	}
 	m.r.Decisions = append(m.r.Decisions, d)
@@ -340,7 +340,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	r := &recordings[0]
 	r.Policy, results[0].Policy = hostile, hostile
 	r.Models[0].ID, r.Models[0].Variants[0].Name, r.Nodes[0].Name = hostile, hostile, hostile
-	r.Decisions = []replay.RecordedDecision{{Variant: hostile, To: 1, Reason: hostile, Message: hostile, Steps: []decision.Step{{Detail: hostile}}}}
+	r.Decisions = []replay.RecordedDecision{{Variant: hostile, To: 1, Reason: hostile, Message: decision.Words(hostile), Steps: []decision.Step{{Detail: decision.Words(hostile)}}}}
 	html := written(t, "hostile.html", func(w io.Writer) error { return HTML(w, hostile, results, recordings) })
 	assert.Equal(t, 2, strings.Count(html, "<script"), "the data and the script")
 	assert.Equal(t, 2, strings.Count(html, "</script"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // Check names what was asserted.
@@ -129,7 +130,7 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	}
 	v.highest = max(v.highest, desired)
 	v.said = p.ServesEach
-	v.why = string(p.Reason) + ": " + p.Message
+	v.why = string(p.Reason) + ": " + sentence.Of(p.Message)
 	if fighting(p) {
 		// Nothing is written while somebody else writes again and again.
 		v.fights++

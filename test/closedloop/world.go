@@ -9,6 +9,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 const (
@@ -281,7 +282,7 @@ func (w *world) decideRound(kind decision.Round) {
 			case v.Metric:
 			case *planned.Desired != v.target:
 				w.checkRetry(v, *planned.Desired)
-				w.story.decided(w.now, v, *planned.Desired, kind, string(planned.Reason)+": "+planned.Message)
+				w.story.decided(w.now, v, *planned.Desired, kind, string(planned.Reason)+": "+sentence.Of(planned.Message))
 				w.scale(v, *planned.Desired, planned.Victims, false)
 				w.memory.Wrote(v.key)
 			}

@@ -36,9 +36,9 @@ func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
 	p := &decision.VariantPlan{
 		Key: decision.Key{Namespace: "n", Name: "v"}, Accelerator: "H100", Current: 2, Ready: 2, Desired: ptr.To(3),
 		Slots:  &decision.Slots{Count: 4},
-		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: "80 % full"}},
-		Reason: decision.ReasonSaturated, Message: "80 % full",
-		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}},
+		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: decision.Words("80 % full")}},
+		Reason: decision.ReasonSaturated, Message: decision.Words("80 % full"),
+		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: decision.Words("2 of 2")}},
 	}
 	for _, c := range change {
 		c(p)
@@ -48,13 +48,13 @@ func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
 
 // missing is the plan of a variant whose target is missing.
 func missing() *decision.VariantPlan {
-	return &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: decision.ReasonTargetMissing, Message: "why"}
+	return &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: decision.ReasonTargetMissing, Message: decision.Words("why")}
 }
 
 // fallingBack is a plan that could not be made: 2 replicas are there.
 func fallingBack(replicas int, source decision.FallbackSource) func(*decision.VariantPlan) {
 	return func(p *decision.VariantPlan) {
-		p.Desired, p.Fallback = ptr.To(p.Current), &decision.Fallback{Replicas: replicas, Source: source, Why: "the metrics are old"}
+		p.Desired, p.Fallback = ptr.To(p.Current), &decision.Fallback{Replicas: replicas, Source: source, Why: decision.Words("the metrics are old")}
 	}
 }
 

@@ -68,7 +68,7 @@ func To(r *limit.Round, ordered []*limit.Model, found Answer) {
 				ShrinkTo(r, m, mix)
 			}
 		default:
-			m.Note(contract.StageAllocation, contract.ReasonSteady, "no change is wanted")
+			m.Note(contract.StageAllocation, contract.ReasonSteady, contract.SaysNoChangeWanted.With())
 		}
 	}
 }

@@ -73,7 +73,7 @@ func growAll(r *limit.Round, models []*limit.Model, found Answer) {
 	}
 	for _, p := range all {
 		for _, v := range missedBy(r, p) {
-			v.Fact(contract.ReasonNoSlots, "%s", r.Crowded(v))
+			v.Fact(contract.ReasonNoSlots, r.Crowded(v))
 		}
 		if !r.Policy.Limited {
 			askBeyond(r, p)
@@ -182,7 +182,7 @@ func buyBeyond(r *limit.Round, p *Purchase, candidates []*limit.Variant, need ca
 	short = buyMix(r, p, candidates, p.options(candidates, r.MayAdd), need, true)
 	for _, v := range candidates {
 		if slots := v.Plan.Slots; slots != nil && p.Bought[v] > slots.Count {
-			v.Fact(contract.ReasonNoSlots, "%s wanted, %d fit; the cluster must grow", signal.Plural(p.Bought[v], "more replica", "more replicas"), slots.Count)
+			v.Fact(contract.ReasonNoSlots, contract.SaysMustGrow.With(p.Bought[v], slots.Count))
 		}
 	}
 	return short
@@ -202,17 +202,16 @@ func RecordGrowth(r *limit.Round, p *Purchase, v *limit.Variant) {
 	m, n := p.Model, p.Bought[v]
 	switch {
 	case n > 0 && !m.Rated:
-		v.Step(contract.StageAllocation, v.Target+n, m.Need.Reason, "%s: +%d; it is not known yet what a replica serves", m.Need.Detail, n)
+		v.Step(contract.StageAllocation, v.Target+n, m.Need.Reason, contract.SaysAddedUnrated.With(m.Need.Detail, n))
 	case n > 0:
-		v.Step(contract.StageAllocation, v.Target+n, m.Need.Reason, "%s: +%d for %s req/s, a replica serves %s", m.Need.Detail, n, signal.PerSecond(m.Need.Required), signal.PerSecond(v.Rate.Serves()))
+		v.Step(contract.StageAllocation, v.Target+n, m.Need.Reason, contract.SaysAdded.With(m.Need.Detail, n, m.Need.Required, v.Rate.Serves()))
 	case p.Dear[v].Times > 0:
-		v.Note(contract.StageAllocation, contract.ReasonSteady, "not added: costs %.1f times as much per req/s as the others; worth it up to %s req/s, %s are required",
-			p.Dear[v].Times, signal.PerSecond(p.Dear[v].Enough), signal.PerSecond(m.Need.Required))
+		v.Note(contract.StageAllocation, contract.ReasonSteady, contract.SaysTooDear.With(p.Dear[v].Times, p.Dear[v].Enough, m.Need.Required))
 	case p.short > 0 || v.Rate.Unfit() || v.Fleet.Paused > 0 || r.MayAdd(v) == 0:
 		reason, detail := r.Obstacle(v, p.ideal[v])
-		v.Note(contract.StageAllocation, reason, "%s", detail)
+		v.Note(contract.StageAllocation, reason, detail)
 	default:
-		v.Note(contract.StageAllocation, contract.ReasonSteady, "not added: other variants are cheaper")
+		v.Note(contract.StageAllocation, contract.ReasonSteady, contract.SaysOthersCheaper.With())
 	}
 }
 
@@ -435,7 +434,7 @@ func EnterRoom(r *limit.Round, m *limit.Model, found Answer) {
 			case wants && (!made.Fits || v.Fleet.Paused > 0 || r.MayAdd(v) == 0 && !few):
 				kept = append(kept, made)
 			case wants:
-				v.Step(contract.StageAllocation, v.Target+1, m.Need.Reason, "%s: uses the room that other models gave up for it", m.Need.Detail)
+				v.Step(contract.StageAllocation, v.Target+1, m.Need.Reason, contract.SaysUsesRoom.With(m.Need.Detail))
 				found.Ideal[v] = v.Target
 			default:
 				r.Trial.Remove(v.In.Request, made.Index)

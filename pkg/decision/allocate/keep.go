@@ -16,23 +16,20 @@ func KeepOne(r *limit.Round, m *limit.Model, stage contract.Stage) bool {
 	signal.Each(m.Variants, func(v *limit.Variant) {
 		switch {
 		case keep == nil && !none:
-			v.Note(stage, contract.ReasonSteady, "no other variant fits")
+			v.Note(stage, contract.ReasonSteady, contract.SaysNoOtherFits.With())
 		case keep == nil:
-			detail := "no replica fits or is allowed"
-			if why := r.Crowded(v); why != "" {
-				detail += "; " + why
-			}
-			v.Note(stage, contract.ReasonNoSlots, "%s", detail)
+			detail := contract.Clauses(contract.SaysNothingFits.With(), r.Crowded(v))
+			v.Note(stage, contract.ReasonNoSlots, detail)
 			v.Settle(contract.ReasonNoSlots, detail)
 		case v != keep:
-			v.Note(stage, contract.ReasonSteady, "%s keeps the model's replica", keep.In.Name)
+			v.Note(stage, contract.ReasonSteady, contract.SaysKeeps.With(keep.In.Name))
 			if v.Price < keep.Price && r.Full(v) {
-				v.Fact(contract.ReasonNoSlots, "%s", r.Crowded(v))
+				v.Fact(contract.ReasonNoSlots, r.Crowded(v))
 			}
 		case m.Called():
-			v.Step(stage, v.Target+1, contract.ReasonWake, "%s, no replica serves", signal.Plural(int(math.Round(m.Demand.Backlog)), "request waits", "requests wait"))
+			v.Step(stage, v.Target+1, contract.ReasonWake, contract.SaysWakes.With(int(math.Round(m.Demand.Backlog))))
 		default:
-			v.Step(stage, v.Target+1, contract.ReasonKeepOne, "one replica is kept, on the cheapest variant that fits")
+			v.Step(stage, v.Target+1, contract.ReasonKeepOne, contract.SaysKeptOne.With())
 		}
 	})
 	return keep != nil

@@ -2,7 +2,6 @@ package allocate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -72,18 +71,18 @@ func ReplaceMix(r *limit.Round, m *limit.Model, ideal map[*limit.Variant]int, ma
 type MixChange struct {
 	Mix     map[*limit.Variant]int
 	is, was capacity.Cost
-	why     string
+	why     contract.Finding
 	lacked  bool
 }
 
 // ChangeTo is the change to so many replicas of the candidates.
 func ChangeTo(candidates []*limit.Variant, replicas []int) MixChange {
-	c := MixChange{Mix: make(map[*limit.Variant]int, len(candidates)), why: "cheaper mix"}
+	c := MixChange{Mix: make(map[*limit.Variant]int, len(candidates)), why: contract.SaysCheaperMix.With()}
 	for i, v := range candidates {
 		c.Mix[v] = replicas[i]
 		c.is, c.was = c.is+v.In.Cost*capacity.Cost(replicas[i]), c.was+v.In.Cost*capacity.Cost(v.Target)
 		if v.ScarceFor != nil && replicas[i] < v.Target {
-			c.why, c.lacked = fmt.Sprintf("%s needs the room of %s", v.ScarceFor.As(v.Key.Namespace), v.In.Name), true
+			c.why, c.lacked = contract.SaysNeedsRoom.With(v.ScarceFor.As(v.Key.Namespace), v.In.Name), true
 		}
 	}
 	return c
@@ -95,7 +94,7 @@ func startMix(r *limit.Round, m *limit.Model, candidates []*limit.Variant, c *Mi
 	for _, v := range candidates {
 		more := min(c.Mix[v]-v.Target, r.MayAdd(v))
 		if more = r.HeldUp(v, v.Target+more, v.Target+more) - v.Target; more > 0 {
-			v.Step(contract.StageAllocation, v.Target+more, contract.ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", signal.Plural(more, "replica", "replicas"), c.why, c.is, c.was)
+			v.Step(contract.StageAllocation, v.Target+more, contract.ReasonCheaperVariant, contract.SaysSwitch.With(more, c.why, c.is, c.was))
 			begins, beside = true, max(beside, BesideFor(m, candidates, v))
 		}
 	}
@@ -222,7 +221,7 @@ func tellDearer(r *limit.Round, m *limit.Model, candidates []*limit.Variant, nee
 	ideal := allocation.Cheapest(swapsOf(r, m, candidates, r.MayAdd), need)
 	for i, v := range candidates {
 		if ideal.Replicas[i] > v.Target && r.Full(v) {
-			v.Fact(contract.ReasonNoSlots, "%s", r.Crowded(v))
+			v.Fact(contract.ReasonNoSlots, r.Crowded(v))
 		}
 	}
 }

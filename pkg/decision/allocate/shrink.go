@@ -2,7 +2,6 @@ package allocate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -36,29 +35,29 @@ func ShrinkTo(r *limit.Round, m *limit.Model, keep map[*limit.Variant]int) {
 	signal.Each(m.Variants, func(v *limit.Variant) {
 		n := after[v]
 		if n == v.Target {
-			v.Note(contract.StageAllocation, contract.ReasonSteady, "%s", StaysFor(m, v))
+			v.Note(contract.StageAllocation, contract.ReasonSteady, StaysFor(m, v))
 			return
 		}
 		if v.ScarceFor != nil && len(m.Variants) > 1 {
-			v.Note(contract.StageAllocation, contract.ReasonSpareCapacity, "removed first: %s needs the room of this variant", v.ScarceFor.As(v.Key.Namespace))
+			v.Note(contract.StageAllocation, contract.ReasonSpareCapacity, contract.SaysRemovedFirst.With(v.ScarceFor.As(v.Key.Namespace)))
 		}
-		v.Step(contract.StageAllocation, n, contract.ReasonSpareCapacity, "%s: %s for %s req/s", m.Need.Detail, signal.Plural(n, "replica suffices", "replicas suffice"), signal.PerSecond(m.Need.Least))
+		v.Step(contract.StageAllocation, n, contract.ReasonSpareCapacity, contract.SaysSuffice.With(m.Need.Detail, n, m.Need.Least))
 	})
 }
 
 // StaysFor says why the variant keeps its replicas.
-func StaysFor(m *limit.Model, v *limit.Variant) string {
+func StaysFor(m *limit.Model, v *limit.Variant) contract.Finding {
 	switch {
 	case v.Target > 0 && TooFewLeft(m, With(map[*limit.Variant]int{v: v.Target - 1})):
-		return fmt.Sprintf("no scale-down: fewer replicas did not suffice for %s req/s before", signal.PerSecond(m.Carried()*m.Next.TooFew.Load/m.Work()))
+		return contract.SaysTooFewBefore.With(m.Carried() * m.Next.TooFew.Load / m.Work())
 	case m.Need.Least >= rate.OneMore:
-		return fmt.Sprintf("no scale-down: %s req/s of capacity are required", signal.PerSecond(m.Need.Least))
+		return contract.SaysCapacityRequired.With(m.Need.Least)
 	case v.Target == 0:
-		return "no replica to remove"
+		return contract.SaysNoneToRemove.With()
 	case v.Target <= v.Policy.Min:
-		return fmt.Sprintf("no scale-down: minReplicas is %d", v.Policy.Min)
+		return contract.SaysAtMinimum.With(v.Policy.Min)
 	}
-	return "no scale-down: the model keeps a replica that can serve"
+	return contract.SaysKeepsOneThatServes.With()
 }
 
 // RelieveMisfits lets misfits go while more is wanted that keeps the promise and cannot be added,
@@ -83,7 +82,7 @@ func RelieveMisfits(r *limit.Round, m *limit.Model, missing capacity.Rate) {
 			carried, late = carried-each, late-each
 		}
 		if n < v.Target {
-			v.Step(contract.StageAllocation, n, contract.ReasonSpareCapacity, "cannot meet the SLO: reduced to %d, those that stay carry the load", n)
+			v.Step(contract.StageAllocation, n, contract.ReasonSpareCapacity, contract.SaysMisfitsReduced.With(n))
 		}
 	}
 }

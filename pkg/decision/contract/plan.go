@@ -94,10 +94,10 @@ type VariantPlan struct {
 	// Reason is the reason of the step that settled Desired.
 	Reason Reason
 	// Message says the same for people, in one sentence.
-	Message string
+	Message Finding
 	// Binds says what keeps Desired from being another number, Alternative which
-	// variant would have been the next best answer; empty when there is none.
-	Binds, Alternative string
+	// variant would have been the next best answer; it says nothing when there is none.
+	Binds, Alternative Finding
 	// Conditions that hold for the variant now, in the order of the stages that
 	// found them. What is not listed is not the case.
 	Facts []Fact
@@ -111,7 +111,7 @@ type Fallback struct {
 	// Source says which of them it is.
 	Source FallbackSource
 	// Why says why there is no decision, in one clause.
-	Why string
+	Why Finding
 }
 
 // FallbackSource says where a Fallback is from.
@@ -138,13 +138,13 @@ type Step struct {
 	After  int
 	Reason Reason
 	// Detail says with numbers why, in one clause.
-	Detail string
+	Detail Finding
 }
 
 // Fact is something that the plan found out and that a condition reports.
 type Fact struct {
 	Reason Reason
-	Detail string
+	Detail Finding
 }
 
 // Stage names a stage of Decide.

@@ -66,11 +66,11 @@ type ModelKey struct {
 }
 
 // As is the model's name in what is told in a namespace: nobody is told names of another one.
-func (k ModelKey) As(namespace string) string {
+func (k ModelKey) As(namespace string) Finding {
 	if k.Namespace == namespace {
-		return k.ID
+		return SaysName.With(k.ID)
 	}
-	return "a model of another namespace"
+	return SaysModelElsewhere.With()
 }
 
 // Freshness are the age limits of samples: fresh below Fresh; ageing below Ageing

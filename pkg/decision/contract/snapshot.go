@@ -150,11 +150,11 @@ type Key struct {
 }
 
 // As is the variant's name in what is told in a namespace: nobody is told names of another one.
-func (k Key) As(namespace string) string {
+func (k Key) As(namespace string) Finding {
 	if k.Namespace == namespace {
-		return k.Name
+		return SaysName.With(k.Name)
 	}
-	return "a variant of another namespace"
+	return SaysVariantElsewhere.With()
 }
 
 // TargetState says what became of looking for the scale target.

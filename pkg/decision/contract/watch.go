@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"fmt"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -64,12 +63,12 @@ func (o *Odd) Share() float64 {
 	return 1 / o.Pace
 }
 
-// String says what it does.
-func (o *Odd) String() string {
+// Does says what it does.
+func (o *Odd) Does() Finding {
 	if o.Pace == 0 {
-		return o.Name + " answers at once with nearly nothing"
+		return SaysEmptyAnswers.With(o.Name)
 	}
-	return fmt.Sprintf("%s takes about %.0f times as long as the others", o.Name, o.Pace)
+	return SaysSlow.With(o.Name, o.Pace)
 }
 
 // Part says which of two counts of the same requests is only a part of them: that of the

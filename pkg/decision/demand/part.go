@@ -1,11 +1,11 @@
 package demand
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
@@ -118,19 +118,19 @@ func (m *Model) carriesAll() bool {
 func (m *Model) TellPart() {
 	b := &m.Next.Balance
 	var reason contract.Reason
-	var detail string
+	says := contract.SaysGatewayCountsPart
 	switch b.Part {
 	case contract.PartNone:
 		return
 	case contract.PartGateway:
 		reason = contract.ReasonGatewayCountsPart
-		detail = fmt.Sprintf("the gateway counts %.2f req/s for the model and %.2f req/s reach its replicas: what the replicas show counts", b.Gateway, b.Replicas)
 	case contract.PartReplicas:
 		reason = contract.ReasonReplicasCountPart
-		detail = fmt.Sprintf("the gateway counts %.2f req/s for the model and its replicas, none of which is full, show %.2f req/s: what the replicas show counts", b.Gateway, b.Replicas)
+		says = contract.SaysReplicasCountPart
 	}
+	found := says.With(capacity.Rate(b.Gateway), capacity.Rate(b.Replicas))
 	signal.Each(m.Variants, func(v *fleet.Variant) {
-		v.Note(contract.StageDemand, reason, "%s", detail)
-		v.Fact(reason, "%s", detail)
+		v.Note(contract.StageDemand, reason, found)
+		v.Fact(reason, found)
 	})
 }

@@ -45,8 +45,7 @@ func (m *Model) queue() float64 {
 func (m *Model) TellDeadQueue() {
 	if q := &m.Next.StuckQueue; deadQueue(m.Round, q) {
 		signal.Each(m.Variants, func(v *fleet.Variant) {
-			v.Fact(contract.ReasonQueueDead, "the gateway shows %s that it sends to no replica although some are idle and none arrives; they count as no demand",
-				signal.Plural(int(math.Round(q.Queue)), "waiting request", "waiting requests"))
+			v.Fact(contract.ReasonQueueDead, contract.SaysQueueStands.With(int(math.Round(q.Queue))))
 		})
 	}
 }

@@ -13,13 +13,13 @@ func (v *Variant) Admit() (looked bool) {
 	switch v.In.Target {
 	case contract.TargetFound:
 	case contract.TargetMissing:
-		v.refuse(contract.ReasonTargetMissing, "the scale target does not exist")
+		v.refuse(contract.ReasonTargetMissing, contract.SaysTargetMissing.With())
 	case contract.TargetForbidden:
-		v.refuse(contract.ReasonTargetForbidden, "the scale target may not be read or scaled")
+		v.refuse(contract.ReasonTargetForbidden, contract.SaysTargetForbidden.With())
 	case contract.TargetShared:
-		v.refuse(contract.ReasonConflict, "another object scales the same target")
+		v.refuse(contract.ReasonConflict, contract.SaysTargetShared.With())
 	case contract.TargetConflict:
-		v.refuse(contract.ReasonConflict, "another autoscaler scales the target")
+		v.refuse(contract.ReasonConflict, contract.SaysTargetRivaled.With())
 	}
 	if err := v.Unknown(); v.Managed && err != nil && !v.Guesses() {
 		v.freeze(err)
@@ -31,7 +31,7 @@ func (v *Variant) Admit() (looked bool) {
 }
 
 // refuse keeps the variant as it is.
-func (v *Variant) refuse(reason contract.Reason, detail string) {
+func (v *Variant) refuse(reason contract.Reason, detail contract.Finding) {
 	v.Managed = false
 	v.Settle(reason, detail)
 }
@@ -43,9 +43,9 @@ func (v *Variant) freeze(unknown error) {
 	if errors.Is(unknown, errNodesUnknown) {
 		reason = contract.ReasonCapacityUnknown
 	}
-	v.refuse(reason, "replicas held: "+unknown.Error())
+	v.refuse(reason, contract.SaysReplicasHeld.With(unknown.Error()))
 	if most := v.Bounded(v.Target); most < v.Target && v.Round.Kind == contract.RoundFull && !v.In.Rolling {
-		v.Step(contract.StageBounds, most, contract.ReasonMaxReplicas, "%s", v.Maximum())
+		v.Step(contract.StageBounds, most, contract.ReasonMaxReplicas, v.Maximum())
 	}
 }
 

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -48,22 +47,21 @@ func (v *Variant) conflictOf() (c contract.Conflict, changed bool) {
 			c.Until = now.Add(c.Backoff)
 		}
 		c.Changes = append(c.Changes, one)
-		v.Fact(contract.ReasonReplicasChanged, "%s changed the replicas from %d to %d; none is removed within the scale-down window", v.writer(), before, v.In.Current)
+		v.Fact(contract.ReasonReplicasChanged, contract.SaysChangedBy.With(v.writer(), before, v.In.Current))
 	}
 	if len(c.Changes) == 0 && now.Sub(c.Until) > mostConflictBackoff {
 		return contract.Conflict{}, changed
 	}
 	if now.Before(c.Until) {
-		v.refuse(contract.ReasonReplicasOverwritten, fmt.Sprintf("%s keeps changing the replicas: no writes until %s UTC; stop it, or set actuation to Off",
-			v.writer(), c.Until.UTC().Format(time.TimeOnly)))
+		v.refuse(contract.ReasonReplicasOverwritten, contract.SaysKeepsChanging.With(v.writer(), c.Until))
 	}
 	return c, changed
 }
 
 // writer names who else changed the replicas.
-func (v *Variant) writer() string {
+func (v *Variant) writer() contract.Finding {
 	if v.In.Writer == "" {
-		return "something else"
+		return contract.SaysSomethingElse.With()
 	}
-	return "field manager " + v.In.Writer
+	return contract.SaysFieldManager.With(v.In.Writer)
 }

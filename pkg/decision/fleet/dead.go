@@ -1,8 +1,8 @@
 package fleet
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -101,10 +101,10 @@ func (v *Variant) TellDead() {
 			names, stuck = append(names, p.Name), stuck+p.Waiting.Value+p.Running.Value
 		}
 	}
-	detail := fmt.Sprintf("nothing happens to %.0f requests in %d of %s, which count neither as demand nor as supply: %s",
-		stuck, len(names), signal.Plural(v.In.Ready, "serving replica", "serving replicas"), signal.FewOf(names))
-	v.Note(contract.StageSupply, contract.ReasonQueueDead, "%s", detail)
-	v.Fact(contract.ReasonQueueDead, "%s", detail)
+	slices.Sort(names)
+	detail := contract.SaysRequestsStand.With(stuck, len(names), v.In.Ready, names)
+	v.Note(contract.StageSupply, contract.ReasonQueueDead, detail)
+	v.Fact(contract.ReasonQueueDead, detail)
 }
 
 // Working is how many of so many ready replicas of the variant do something. Where the choice is

@@ -1,10 +1,7 @@
 package fleet
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
@@ -26,18 +23,12 @@ func (m *Model) Freshness() signal.Evidence {
 	case m.justBegun():
 		found, reason = signal.EvidencePartial, contract.ReasonMetricsPartial
 	}
-	counted := fmt.Sprintf("%d of %d serving replicas have fresh metrics", fresh, ready)
+	counted := contract.SaysFresh.With(fresh, ready)
 	signal.Each(m.Variants, func(v *Variant) {
-		detail := counted
-		if v.Uncached() {
-			detail += "; they show no KV cache use, so their queues and what they have in service count"
-		}
-		if unread := cmp.Or(v.unread(), v.paced()); unread != "" {
-			detail += "; " + unread
-		}
-		v.Note(contract.StageFreshness, reason, "%s", detail)
+		detail := v.withUnread(counted)
+		v.Note(contract.StageFreshness, reason, detail)
 		if reason != contract.ReasonMetricsFound || ready > 0 {
-			v.Fact(reason, "%s", detail)
+			v.Fact(reason, detail)
 		}
 	})
 	return found
@@ -57,18 +48,18 @@ func (m *Model) justBegun() bool {
 
 // reading is one metric that says how loaded a replica is.
 type reading struct {
-	name string
-	age  signal.Age
+	of  contract.Sentence
+	age signal.Age
 }
 
 // readings are the ages of all metrics that say how loaded a replica of the variant is.
 func (v *Variant) readings(p *contract.Replica) []reading {
-	all := []reading{{"waiting requests", v.Round.Age(p.Waiting)}}
+	all := []reading{{contract.SaysWaitingRequests, v.Round.Age(p.Waiting)}}
 	if !v.Uncached() {
-		all = append([]reading{{"KV cache use", v.Round.AgeOfShare(p.KVUse)}}, all...)
+		all = append([]reading{{contract.SaysCacheUse, v.Round.AgeOfShare(p.KVUse)}}, all...)
 	}
 	if v.BatchLimit() > 0 || v.Uncached() {
-		all = append(all, reading{"running requests", v.Round.Age(p.Running)})
+		all = append(all, reading{contract.SaysRunningRequests, v.Round.Age(p.Running)})
 	}
 	return all
 }
@@ -82,63 +73,79 @@ func ages(all []reading) (oldest, newest signal.Age) {
 	return oldest, newest
 }
 
-// lacking says which of the readings are missing or old; empty where all are fresh.
-func lacking(all []reading) (what string, missing bool) {
-	var texts []string
+// lacking says which of the readings are missing or old; nothing where all are fresh.
+func lacking(all []reading) (what contract.Finding, missing bool) {
+	var list []any
 	old := 0
 	for _, one := range all {
 		switch one.age {
 		case signal.AgeFresh:
 		case signal.AgeAbsent:
-			texts, missing = append(texts, one.name+" missing"), true
+			list, missing = append(list, contract.SaysMissing.With(one.of.With())), true
 		case signal.AgeAgeing, signal.AgeStale:
-			texts, old = append(texts, one.name+" old"), old+1
+			list, old = append(list, contract.SaysOld.With(one.of.With())), old+1
 		}
 	}
 	switch _, newest := ages(all); {
 	case newest == signal.AgeAbsent:
-		return "no metrics", true
+		return contract.SaysNoMetrics.With(), true
 	case old == len(all):
-		return "metrics old", false
+		return contract.SaysMetricsOld.With(), false
+	case len(list) == 0:
+		return contract.Finding{}, false
 	}
-	return strings.Join(texts, ", "), missing
+	return contract.SaysListed.With(list...), missing
 }
 
-// unread names the replicas of the variant of which some metric is missing or old, and what to do;
-// empty where there is none.
-func (v *Variant) unread() string {
-	of, some := map[string][]string{}, false
+// withUnread is what was counted, and which replicas of the variant are not read, or not as usual, and
+// what to do.
+func (v *Variant) withUnread(counted contract.Finding) contract.Finding {
+	all := []contract.Finding{counted}
+	if v.Uncached() {
+		all = append(all, contract.SaysNoCacheUse.With())
+	}
+	unread, missing := v.unread()
+	all = append(all, unread, v.paced())
+	if missing {
+		all = append(all, contract.SaysLetScrape.With())
+	}
+	return contract.Clauses(all...)
+}
+
+// unread names the replicas of the variant of which some metric is missing or old. It says nothing
+// where there is none.
+func (v *Variant) unread() (names contract.Finding, missing bool) {
+	var whats []contract.Finding
+	var pods [][]string
 	for i := range v.In.Replicas {
 		p := &v.In.Replicas[i]
 		all := v.readings(p)
-		what, missing := lacking(all)
+		what, lacks := lacking(all)
 		if _, newest := ages(all); newest == signal.AgeAbsent && v.Round.Fledgling(p) {
-			what, missing = "not scraped yet", false
+			what, lacks = contract.SaysNotScraped.With(), false
 		}
-		if what != "" {
-			of[what], some = append(of[what], p.Name), some || missing
+		if what.None() {
+			continue
 		}
+		at := slices.IndexFunc(whats, what.Equal)
+		if at < 0 {
+			at, whats, pods = len(whats), append(whats, what), append(pods, nil)
+		}
+		pods[at], missing = append(pods[at], p.Name), missing || lacks
 	}
-	if len(of) == 0 {
-		return ""
+	if len(whats) == 0 {
+		return contract.Finding{}, false
 	}
-	texts := make([]string, 0, len(of))
-	for what, pods := range of {
-		texts = append(texts, what+": "+signal.FewOf(pods))
+	texts := make([]any, len(whats))
+	for i, what := range whats {
+		texts[i] = contract.SaysLacking.With(what, pods[i])
 	}
-	slices.Sort(texts)
-	if paced := v.paced(); paced != "" {
-		texts = append(texts, paced)
-	}
-	if some {
-		texts = append(texts, "let these pods be scraped and keep these metrics")
-	}
-	return strings.Join(texts, "; ")
+	return contract.SaysUnread.With(texts...), missing
 }
 
 // paced says how often the replicas of the variant are scraped, how late that is known, and over what
-// they are read, where that is not as usual, and what to change; empty where it is as usual.
-func (v *Variant) paced() string {
+// they are read, where that is not as usual, and what to change; nothing where it is as usual.
+func (v *Variant) paced() contract.Finding {
 	var widest contract.Pace
 	for _, p := range v.In.Replicas {
 		if p.Pace.Window > 0 && p.Pace.Interval+p.Pace.Lag > widest.Interval+widest.Lag {
@@ -148,28 +155,25 @@ func (v *Variant) paced() string {
 	interval, lag := max(coarse, widest.Interval.Round(coarse)), widest.Lag.Round(coarse)
 	switch {
 	case widest.Window == 0:
-		return ""
 	case lag > 0:
-		return fmt.Sprintf("scraped about every %s, known about %s late and read over %s: a shorter delay, or right clocks, let the load be followed sooner",
-			interval, lag, widest.Window.Round(time.Second))
+		return contract.SaysScrapedLate.With(interval, lag, widest.Window.Round(time.Second))
 	case widest.Window > v.Round.Policy.Window:
-		return fmt.Sprintf("scraped about every %s and read over %s: to follow the load sooner, scrape at least twice within the metrics window of %s",
-			interval, widest.Window.Round(time.Second), v.Round.Policy.Window)
+		return contract.SaysScrapedSeldom.With(interval, widest.Window.Round(time.Second), v.Round.Policy.Window)
 	}
-	return ""
+	return contract.Finding{}
 }
 
 // coarse is how exactly an interval and a lag are told. They are estimated anew each time, and a text
 // that changed with each estimate would be written each time.
 const coarse = 15 * time.Second
 
-// Unrated says why the arrival rate is not known well enough to lower anything; empty where nobody knows.
-func (m *Model) Unrated() string {
+// Unrated says why the arrival rate is not known well enough to lower anything; nothing where nobody knows.
+func (m *Model) Unrated() contract.Finding {
 	if m.In.Arrival.Present && m.Next.Balance.Part == contract.PartNone {
 		if m.Round.Age(m.In.Arrival) != signal.AgeFresh {
-			return ": the gateway's count is old"
+			return contract.SaysGatewayOld.With()
 		}
-		return ""
+		return contract.Finding{}
 	}
 	var pods []string
 	m.EachReplica(func(p *contract.Replica) {
@@ -178,7 +182,8 @@ func (m *Model) Unrated() string {
 		}
 	})
 	if len(pods) == 0 {
-		return ""
+		return contract.Finding{}
 	}
-	return fmt.Sprintf(": no fresh rate of completed requests over %s: %s", m.WindowOf(), signal.FewOf(pods))
+	slices.Sort(pods)
+	return contract.SaysUnrated.With(m.WindowOf(), pods)
 }

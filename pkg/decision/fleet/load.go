@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"math"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -151,39 +150,26 @@ func (m *Model) LoadOfAll() Load {
 	return l
 }
 
-// aside says which replicas are left out of the mean of the load, so that nobody holds it against
-// the sum of all.
-func (m *Model) aside() string {
-	text := ""
-	if n := m.Load.Saturated; n > 0 {
-		text = fmt.Sprintf(", beside %d that %s saturated", n, map[bool]string{true: "is", false: "are"}[n == 1])
-	}
-	if n := m.Load.Dead; n > 0 {
-		text += fmt.Sprintf(", beside %d whose queue nobody serves", n)
-	}
-	return text
-}
-
 // Trigger holds the load against the published triggers: of the replicas that are not
 // saturated the mean spare must not fall below them.
-func (m *Model) Trigger(backlog float64) (fired bool, detail string) {
+func (m *Model) Trigger(backlog float64) (fired bool, detail contract.Finding) {
 	l, t := &m.Load, m.Saturation
 	seen := l.SawSaturation > 0 || l.SawQueue > 0
 	switch {
 	case l.Saturated > 0 && !seen:
-		return true, "all serving replicas are saturated"
+		return true, contract.SaysAllSaturated.With()
 	case l.SawSaturation > 0 && t.KVCacheThreshold-l.Saturation < t.KVSpareTrigger:
-		return true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*l.Saturation, 100*(t.KVCacheThreshold-t.KVSpareTrigger)) + m.aside()
+		return true, contract.SaysTooFull.With(contract.Share(l.Saturation), contract.Share(t.KVCacheThreshold-t.KVSpareTrigger), l.Saturated, l.Dead)
 	case l.SawQueue > 0 && t.QueueLengthThreshold-l.Queue < t.QueueSpareTrigger:
-		return true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", l.Queue, t.QueueLengthThreshold-t.QueueSpareTrigger) + m.aside()
+		return true, contract.SaysTooManyWait.With(l.Queue, t.QueueLengthThreshold-t.QueueSpareTrigger, l.Saturated, l.Dead)
 	case m.Ready() == l.Dead && backlog > 0:
-		return true, fmt.Sprintf("%.0f requests wait, no replica serves", backlog)
+		return true, contract.SaysWaitingForNone.With(backlog)
 	case !seen && l.Dead > 0:
-		return false, "no replica serves what waits in it"
+		return false, contract.SaysNoneServesWhatWaits.With()
 	case !seen:
-		return false, "no load metrics of the replicas"
+		return false, contract.SaysNoLoad.With()
 	}
-	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f requests wait per replica", 100*l.Saturation, l.Queue) + m.aside()
+	return false, contract.SaysLoad.With(contract.Share(l.Saturation), l.Queue, l.Saturated, l.Dead)
 }
 
 // WaitingShort is the number of requests per serving replica that wait in the normal

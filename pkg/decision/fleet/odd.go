@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -100,7 +99,7 @@ func (v *Variant) JudgeOdd(m *Model) Odd {
 	}
 	paces, usual := v.paces(m)
 	empties := v.empties(m)
-	var names []string
+	var differ []any
 	for i := range v.In.Replicas {
 		p := &v.In.Replicas[i]
 		now := contract.Odd{Name: p.Name, Since: v.Round.Snapshot.Time, Load: m.usual()}
@@ -127,7 +126,7 @@ func (v *Variant) JudgeOdd(m *Model) Odd {
 		if found.held = found.held || !sure || now.Pace == 0; !sure {
 			continue
 		}
-		if names = append(names, now.String()); now.Pace == 0 {
+		if differ = append(differ, now.Does()); now.Pace == 0 {
 			found.empty++
 		}
 		if !gone[p.Name] && !v.hangs(m, p) {
@@ -136,8 +135,8 @@ func (v *Variant) JudgeOdd(m *Model) Odd {
 	}
 	found.idle = v.idleBeside()
 	slices.SortFunc(found.lost, func(a, b float64) int { return cmp.Compare(b, a) })
-	if len(names) > 0 {
-		v.Fact(contract.ReasonReplicaDiffers, "%s; counted for what it does, removed first", strings.Join(names, ", "))
+	if len(differ) > 0 {
+		v.Fact(contract.ReasonReplicaDiffers, contract.SaysDiffer.With(contract.SaysListed.With(differ...)))
 	}
 	return found
 }

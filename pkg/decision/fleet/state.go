@@ -1,9 +1,7 @@
 package fleet
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
@@ -64,10 +62,6 @@ const (
 	states
 )
 
-func (s State) String() string {
-	return [states]string{"serving", "pending", "unschedulable", "crash-looping", "overdue", "on a node that is not ready", "without pod", "leaving"}[s]
-}
-
 // Fleet is how many replicas of a variant are in each state.
 type Fleet struct {
 	Count [states]int
@@ -100,18 +94,13 @@ func (v *Variant) Hopeless() int {
 	return f.Count[StateCrashLooping]
 }
 
-// Lost says which replicas do not come up, by state: "3 unschedulable, 2 without pod".
-func (f *Fleet) Lost() string {
-	var parts []string
-	for s := StateUnschedulable; s <= StateNoPod; s++ {
-		if n := f.Count[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %v", n, s))
-		}
+// Lost says which replicas do not come up, by state; nothing where all do.
+func (f *Fleet) Lost() contract.Finding {
+	c := &f.Count
+	if !f.halted && !slices.ContainsFunc(c[StateUnschedulable:StateNoPod+1], func(n int) bool { return n > 0 }) {
+		return contract.Finding{}
 	}
-	if f.halted {
-		return strings.Join(parts, ", ") + ": the rollout is paused"
-	}
-	return strings.Join(parts, ", ")
+	return contract.SaysLost.With(c[StateUnschedulable], c[StateCrashLooping], c[StateOverdue], c[stateNodeDown], c[StateNoPod], f.halted)
 }
 
 // LostTo is the reason for which they do not.
@@ -251,8 +240,8 @@ func (m *Model) TrustAlone() {
 			f.Count[StatePending] += f.Count[StateOverdue]
 			f.Count[StateOverdue] = 0
 		}
-		if lost := f.Lost(); lost != "" {
-			v.Fact(contract.ReasonStartupOverdue, "not ready in time: %s", lost)
+		if lost := f.Lost(); !lost.None() {
+			v.Fact(contract.ReasonStartupOverdue, contract.SaysNotReady.With(lost))
 		}
 	}
 }
@@ -337,16 +326,16 @@ func (v *Variant) OneAtATime(limit int) int {
 }
 
 // PausedDetail says that the variant is left alone, and for how long.
-func (v *Variant) PausedDetail() string {
-	return fmt.Sprintf("%s; next try in %s", v.PausedFor(), v.Fleet.Paused.Round(time.Second))
+func (v *Variant) PausedDetail() contract.Finding {
+	return contract.Clauses(v.PausedFor(), contract.SaysNextTry.With(v.Fleet.Paused.Round(time.Second)))
 }
 
 // PausedFor says why the variant is left alone.
-func (v *Variant) PausedFor() string {
+func (v *Variant) PausedFor() contract.Finding {
 	if v.Next.Backoff.Full {
-		return "backing off: replicas found no node"
+		return contract.SaysFoundNoNode.With()
 	}
-	return "backing off after failed starts"
+	return contract.SaysFailedStarts.With()
 }
 
 // Starts reports whether replicas start that count as supply.

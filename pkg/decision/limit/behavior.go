@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -40,26 +39,26 @@ func (v *Variant) From() int {
 // replicas that serve: those that start have not shown yet that the estimate which asked for
 // them was right. While some find no node, policies allow no more than that, either: more that
 // wait serve nobody.
-func (r *Round) MayReach(v *Variant) (most int, why string) {
+func (r *Round) MayReach(v *Variant) (most int, why contract.Finding) {
 	up, limit, serves := &v.Policy.Up, r.Policy.Growth, min(v.In.Ready, v.In.Current)
 	limited := MostReplicas
 	if limit != (contract.Growth{}) {
 		limited = max(v.In.Current, serves+max(limit.Pods, serves*limit.Percent/100))
 	}
 	if up.Select == contract.SelectDisabled {
-		return v.In.Current, "scaleUp.selectPolicy is Disabled"
+		return v.In.Current, contract.SaysUpDisabled.With()
 	}
 	if len(up.Policies) > 0 {
 		most = max(r.RateLimit(v, *up, 1), v.In.Current)
 		if v.Fleet.Unplaced() == 0 || most <= limited {
 			if v.Target >= most {
-				why = fmt.Sprintf("scaleUp.policies allow %d now", most)
+				why = contract.SaysUpPolicies.With(most)
 			}
 			return most, why
 		}
 	}
 	if v.Target >= limited {
-		why = fmt.Sprintf("the growth limit allows %d while %d serve", limited, serves)
+		why = contract.SaysGrowthLimit.With(limited, serves)
 	}
 	return limited, why
 }

@@ -13,7 +13,7 @@ const MostReplicas = math.MaxInt32
 // Minimum raises the variant to its minReplicas, and takes the room for that before anybody
 // grows: in a cluster that does not grow as far as they fit.
 func (r *Round) Minimum(v *Variant) {
-	missing, lacks := v.Policy.Min-v.Target, ""
+	missing, lacks := v.Policy.Min-v.Target, contract.Finding{}
 	if missing <= 0 {
 		return
 	}
@@ -33,16 +33,17 @@ func (r *Round) Minimum(v *Variant) {
 			lacks = r.noRoom(v)
 		}
 	}
-	if lacks != "" {
-		v.Fact(contract.ReasonNoSlots, "minReplicas is %d; %s", v.Policy.Min, lacks)
-		v.Note(contract.StageAllocation, contract.ReasonNoSlots, "minReplicas is %d; %s", v.Policy.Min, lacks)
+	if !lacks.None() {
+		detail := contract.Clauses(contract.SaysMinimum.With(v.Policy.Min), lacks)
+		v.Fact(contract.ReasonNoSlots, detail)
+		v.Note(contract.StageAllocation, contract.ReasonNoSlots, detail)
 	}
 	if add > 0 {
-		bypasses := ""
+		says := contract.SaysMinimum
 		if most, _ := r.MayReach(v); v.Target+add > most {
-			bypasses = " and bypasses scaleUp"
+			says = contract.SaysMinimumBypasses
 		}
-		v.Step(contract.StageAllocation, v.Target+add, contract.ReasonMinReplicas, "minReplicas is %d%s", v.Policy.Min, bypasses)
+		v.Step(contract.StageAllocation, v.Target+add, contract.ReasonMinReplicas, says.With(v.Policy.Min))
 	}
 }
 
@@ -51,13 +52,13 @@ func (r *Round) Bounds(m *Model) {
 	signal.Each(m.Variants, func(v *Variant) {
 		switch most := v.Bounded(MostReplicas); {
 		case v.Target > most && most < MostReplicas:
-			v.Step(contract.StageBounds, most, contract.ReasonMaxReplicas, "%s", v.Maximum())
+			v.Step(contract.StageBounds, most, contract.ReasonMaxReplicas, v.Maximum())
 		case v.Target > most:
-			v.Step(contract.StageBounds, most, contract.ReasonMaxReplicas, "a scale target holds no more than %d", most)
+			v.Step(contract.StageBounds, most, contract.ReasonMaxReplicas, contract.SaysHoldsNoMore.With(most))
 		case v.Target < v.Policy.Min:
-			v.Note(contract.StageBounds, contract.ReasonNoSlots, "minReplicas is %d", v.Policy.Min)
+			v.Note(contract.StageBounds, contract.ReasonNoSlots, contract.SaysMinimum.With(v.Policy.Min))
 		default:
-			v.Note(contract.StageBounds, contract.ReasonSteady, "within bounds")
+			v.Note(contract.StageBounds, contract.ReasonSteady, contract.SaysWithinBounds.With())
 		}
 	})
 }

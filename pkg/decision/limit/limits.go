@@ -1,8 +1,6 @@
 package limit
 
 import (
-	"fmt"
-
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
@@ -50,26 +48,26 @@ func (r *Round) Limits(m *Model, short capacity.Rate, ideal map[*Variant]int) ma
 		}
 		lost := v.Fleet.Lost()
 		if v.Fleet.Count[fleet.StateUnschedulable] > 0 && r.Full(v) {
-			lost += "; " + r.Crowded(v)
+			lost = contract.Clauses(lost, r.Crowded(v))
 		}
 		reason := v.Fleet.LostTo()
 		switch {
 		case back > 0:
-			v.Fact(reason, "%s; withdrawn", lost)
+			v.Fact(reason, contract.Clauses(lost, contract.SaysWithdrawn.With()))
 			if v.Fleet.Paused > 0 {
-				lost += "; " + v.PausedDetail()
+				lost = contract.Clauses(lost, v.PausedDetail())
 			}
-			v.Step(contract.StageLimits, v.Target-back, reason, "%s", lost)
+			v.Step(contract.StageLimits, v.Target-back, reason, lost)
 			total -= back
-		case lost != "":
-			v.Fact(reason, "%s", lost)
-			v.Note(contract.StageLimits, reason, "%s", lost)
+		case !lost.None():
+			v.Fact(reason, lost)
+			v.Note(contract.StageLimits, reason, lost)
 		case short > 0:
 			r.lacks(m, v, short, ideal[v])
 		case v.Plan.Slots != nil:
-			v.Note(contract.StageLimits, contract.ReasonSteady, "%s", slotsText(*v.Plan.Slots))
+			v.Note(contract.StageLimits, contract.ReasonSteady, fitting(*v.Plan.Slots))
 		default:
-			v.Note(contract.StageLimits, contract.ReasonCapacityUnknown, "%v", v.Unknown())
+			v.Note(contract.StageLimits, contract.ReasonCapacityUnknown, contract.Words(v.Unknown().Error()))
 		}
 	})
 	return giveBack
@@ -89,14 +87,14 @@ func (m *Model) PlacedSuffices() bool {
 // at this variant.
 func (r *Round) lacks(m *Model, v *Variant, short capacity.Rate, ideal int) {
 	reason, why := r.Obstacle(v, ideal)
-	detail, message := m.Need.Detail+"; "+why, why
+	detail, message := contract.Clauses(m.Need.Detail, why), why
 	if m.Need.Missing > 0 {
-		unserved := fmt.Sprintf("%s of %s req/s unserved", signal.PerSecond(short), signal.PerSecond(m.Need.Required))
-		detail, message = fmt.Sprintf("%s; %s; %s", m.Need.Detail, unserved, why), signal.Joined(why, unserved)
+		unserved := contract.SaysUnservedOf.With(short, m.Need.Required)
+		detail, message = contract.Clauses(m.Need.Detail, unserved, why), why.And(unserved)
 	}
-	v.Note(contract.StageLimits, reason, "%s", detail)
+	v.Note(contract.StageLimits, reason, detail)
 	if reason == contract.ReasonNoSlots {
-		v.Fact(contract.ReasonNoSlots, "%s req/s unserved; %s", signal.PerSecond(short), why)
+		v.Fact(contract.ReasonNoSlots, contract.Clauses(contract.SaysUnserved.With(short), why))
 	}
 	if v.Target == v.In.Current {
 		v.Plan.Reason, v.Plan.Message = reason, message
@@ -105,29 +103,30 @@ func (r *Round) lacks(m *Model, v *Variant, short capacity.Rate, ideal int) {
 
 // Obstacle says what keeps the variant from having one more replica; ideal is what it would
 // have if no window of scaleUp held it.
-func (r *Round) Obstacle(v *Variant, ideal int) (contract.Reason, string) {
+func (r *Round) Obstacle(v *Variant, ideal int) (contract.Reason, contract.Finding) {
 	switch most, why := r.MayReach(v); {
 	case v.Bounded(v.Target+1) <= v.Target:
 		return contract.ReasonMaxReplicas, v.Maximum()
 	case v.Target >= most:
 		return contract.ReasonRateLimited, why
 	case v.Policy.Up.Window > 0 && r.HeldUp(v, ideal, ideal) < ideal:
-		return contract.ReasonStabilized, fmt.Sprintf("scaleUp.stabilizationWindowSeconds (%s) holds it", v.Policy.Up.Window)
+		return contract.ReasonStabilized, contract.SaysUpWindow.With(v.Policy.Up.Window)
 	case v.Tolerates(v.Policy.Up, v.Target+1):
-		return contract.ReasonWithinTolerance, fmt.Sprintf("within scaleUp.tolerance (%.0f %%)", 100*v.Policy.Up.Tolerance)
+		return contract.ReasonWithinTolerance, contract.SaysUpTolerance.With(contract.Share(v.Policy.Up.Tolerance))
 	case v.Rate.Unfit():
-		return contract.ReasonSLO, "misses the SLO even when idle"
+		return contract.ReasonSLO, contract.SaysMissesIdle.With()
 	case r.Full(v):
-		return contract.ReasonNoSlots, "0 more fit; " + r.Crowded(v)
+		return contract.ReasonNoSlots, contract.Clauses(contract.SaysFit.With(0), r.Crowded(v))
 	case v.Fleet.Paused > 0:
 		return contract.ReasonBackingOff, v.PausedDetail()
 	}
-	return contract.ReasonNoSlots, "no more fit"
+	return contract.ReasonNoSlots, contract.SaysNoMoreFit.With()
 }
 
-func slotsText(s contract.Slots) string {
+// fitting says how many more fit.
+func fitting(s contract.Slots) contract.Finding {
 	if s.Bound != "" {
-		return fmt.Sprintf("up to %d more fit; not modelled: %s", s.Count, s.Bound)
+		return contract.SaysFitAtMost.With(s.Count, s.Bound)
 	}
-	return fmt.Sprintf("%d more fit", s.Count)
+	return contract.SaysFit.With(s.Count)
 }

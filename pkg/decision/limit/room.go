@@ -2,7 +2,6 @@ package limit
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
 // Reserve takes the room of replicas that were asked for and hold no node yet, of
@@ -235,21 +233,21 @@ func (r *Round) Allowed(v *Variant) int {
 // knows.
 func (r *Round) Full(v *Variant) bool { return v.Unknown() == nil && r.Slots(v.In.Request) == 0 }
 
-// Crowded says, with numbers, that no more replicas of the variant fit now; empty
+// Crowded says, with numbers, that no more replicas of the variant fit now; nothing
 // when some do or nobody knows.
-func (r *Round) Crowded(v *Variant) string {
+func (r *Round) Crowded(v *Variant) contract.Finding {
 	if !r.Full(v) {
-		return ""
+		return contract.Finding{}
 	}
 	return r.noRoom(v)
 }
 
 // noRoom says why no more replicas of the variant fit. Room that is kept for others looks
 // free to whoever looks at the nodes: it says who has the most of it, by name within one namespace alone.
-func (r *Round) noRoom(v *Variant) string {
-	why := r.Trial.Explain(v.In.Request).String()
+func (r *Round) noRoom(v *Variant) contract.Finding {
+	why := contract.Words(r.Trial.Explain(v.In.Request).String())
 	if most := r.keeping[v.In.Request.Shape.Accelerator]; most != nil && most != v {
-		why += fmt.Sprintf("; room is kept for %s of %s without a node", signal.Plural(most.kept, "replica", "replicas"), most.Key.As(v.Key.Namespace))
+		why = contract.Clauses(why, contract.SaysRoomKept.With(most.kept, most.Key.As(v.Key.Namespace)))
 	}
 	return why
 }
@@ -257,11 +255,11 @@ func (r *Round) noRoom(v *Variant) string {
 // Look puts what is known of the variant's room into its plan.
 func (r *Round) Look(v *Variant) {
 	if err := v.Unknown(); err != nil {
-		effect := "no replica is added"
+		effect := contract.SaysNoneAdded
 		if v.Guesses() {
-			effect = "replicas are added as if they fitted"
+			effect = contract.SaysAddedAsIfTheyFit
 		}
-		v.Fact(contract.ReasonCapacityUnknown, "%v; %s", err, effect)
+		v.Fact(contract.ReasonCapacityUnknown, contract.Clauses(contract.Words(err.Error()), effect.With()))
 		return
 	}
 	hole := r.Trial.LargestHole(v.In.Request)

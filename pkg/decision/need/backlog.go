@@ -156,10 +156,10 @@ func (m *Model) Drains(n *Need) bool {
 
 // Unsettled says why what the metrics window shows is not how things are now: within
 // it a backlog was worth a replica, or replicas began to serve, more of them than may be
-// without metrics. Empty means that it is.
-func (m *Model) Unsettled(n *Need) string {
+// without metrics. It says nothing where it is.
+func (m *Model) Unsettled(n *Need) contract.Finding {
 	if ready := m.Ready(); float64(ready-m.Began()) < signal.LowerCoverage*float64(ready) {
-		return "replicas just began to serve"
+		return contract.SaysJustBegan.With()
 	}
 	waiting, _, most := m.owed()
 	for _, o := range m.Next.Seen {
@@ -167,8 +167,8 @@ func (m *Model) Unsettled(n *Need) string {
 		age := m.Round.Snapshot.Time.Sub(o.Time)
 		others := drainRate(m.Round, o.Backlog-waiting-float64(most)*age.Seconds())
 		if age <= m.Round.Policy.Window && others >= m.perReplica(n) && others > 0 {
-			return "requests waited lately"
+			return contract.SaysWaitedLately.With()
 		}
 	}
-	return ""
+	return contract.Finding{}
 }

@@ -40,13 +40,12 @@ func (m *Model) TellDemand() {
 	m.TellPart()
 	d := &m.Demand
 	if !d.Seen {
-		m.Note(contract.StageDemand, contract.ReasonMetricsMissing, "the arrival rate is unknown")
+		m.Note(contract.StageDemand, contract.ReasonMetricsMissing, contract.SaysArrivalUnknown.With())
 		return
 	}
-	as := ""
+	found := contract.SaysDemand.With(max(0, d.Now), m.Ahead, int(math.RoundToEven(d.Backlog)))
 	if like := d.Forecast.LikeEarlier(); like > 1-like {
-		as = "; the load moves as on an earlier day"
+		found = contract.Clauses(found, contract.SaysAsEarlier.With())
 	}
-	m.Note(contract.StageDemand, contract.ReasonMetricsFound, "%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.Now), m.Ahead,
-		signal.Plural(int(math.RoundToEven(d.Backlog)), "request waits", "requests wait"), as)
+	m.Note(contract.StageDemand, contract.ReasonMetricsFound, found)
 }

@@ -1,7 +1,6 @@
 package need
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -39,7 +38,7 @@ type Need struct {
 	Want Want
 	// Reason and detail say why.
 	Reason contract.Reason
-	Detail string
+	Detail contract.Finding
 	// Required is the rate that is asked for: what is expected, and queued, the part that
 	// serves the backlog within the drain time. Own is what of that part only those replicas
 	// can serve that it waits in.
@@ -71,23 +70,23 @@ func (m *Model) Requirement() Need {
 	switch {
 	case m.Asleep() && (!n.Triggered || !m.Rated):
 		// Where requests wait one is started, which shows what it serves.
-		n.Reason, n.Detail = contract.ReasonSteady, "the model has no replica"
+		n.Reason, n.Detail = contract.ReasonSteady, contract.SaysNoReplica.With()
 	case m.Evidence == signal.EvidenceMissing:
-		n.Reason, n.Detail = contract.ReasonMetricsMissing, "no metrics of the serving replicas: no change"
+		n.Reason, n.Detail = contract.ReasonMetricsMissing, contract.SaysMissingNoChange.With()
 	case m.Evidence == signal.EvidenceStale:
-		n.Reason, n.Detail = contract.ReasonMetricsStale, "stale metrics of the serving replicas: no change"
+		n.Reason, n.Detail = contract.ReasonMetricsStale, contract.SaysStaleNoChange.With()
 	case n.Triggered:
 		m.More(&n)
 	case m.Sized && m.Beyond(&n) > 0:
 		n.Want, n.Missing, n.Reason = WantMore, m.Beyond(&n), contract.ReasonSLO
-		n.Detail = fmt.Sprintf("%s req/s are required, the SLO is met up to %s req/s", signal.PerSecond(n.Required), signal.PerSecond(n.Supply))
+		n.Detail = contract.SaysBeyondSLO.With(n.Required, n.Supply)
 	case m.Evidence == signal.EvidencePartial:
-		n.Reason, n.Detail = contract.ReasonMetricsPartial, "no scale-down: too few replicas have fresh metrics"
+		n.Reason, n.Detail = contract.ReasonMetricsPartial, contract.SaysTooFewFresh.With()
 	default:
 		m.Less(&n)
 	}
 	m.JudgeLowered(&n)
-	signal.Each(m.Variants, func(v *rate.Variant) { v.Step(contract.StageRequirement, v.Target, n.Reason, "%s", n.Detail) })
+	signal.Each(m.Variants, func(v *rate.Variant) { v.Step(contract.StageRequirement, v.Target, n.Reason, n.Detail) })
 	return n
 }
 
@@ -115,22 +114,22 @@ func (m *Model) judgeShortfall(n *Need) {
 	if n.Triggered || short == 0 || !m.Rated {
 		return
 	}
-	var what string
+	var what contract.Finding
 	switch backlog := m.Demand.Backlog; {
 	case n.bounded > 0:
-		what = "maxReplicas takes " + signal.Plural(n.bounded, "replica", "replicas")
+		what = contract.SaysMaxTakes.With(n.bounded)
 	case m.Load.Saturated > 0:
-		what = signal.Plural(m.Load.Saturated, "replica is saturated", "replicas are saturated")
+		what = contract.SaysSaturated.With(m.Load.Saturated)
 	case m.Empty() > 0:
 		// What these take nobody serves, and nobody sees in the others.
-		what = signal.Plural(m.Empty(), "replica gives no answers", "replicas give no answers")
+		what = contract.SaysNoAnswers.With(m.Empty())
 	case backlog > m.WaitingShort():
-		what = fmt.Sprintf("%.0f requests wait", backlog)
+		what = contract.SaysWaiting.With(backlog)
 	default:
 		return
 	}
 	n.Triggered = true
-	n.Detail = fmt.Sprintf("%s, capacity is %s req/s short", what, signal.PerSecond(short))
+	n.Detail = contract.SaysShort.With(what, short)
 }
 
 // Beyond is what is asked for beyond what serves and starts.
@@ -151,13 +150,13 @@ func (m *Model) More(n *Need) {
 	switch {
 	case n.Missing > 0:
 	case m.Starts():
-		n.Reason, n.Detail = contract.ReasonStartingSuffices, n.Detail+"; starting replicas suffice"
+		n.Reason, n.Detail = contract.ReasonStartingSuffices, contract.Clauses(n.Detail, contract.SaysStartingSuffice.With())
 		return
 	case m.Drains(n):
-		n.Reason, n.Detail = contract.ReasonBacklog, n.Detail+"; the queue drains in time"
+		n.Reason, n.Detail = contract.ReasonBacklog, contract.Clauses(n.Detail, contract.SaysQueueDrains.With())
 		return
 	case m.Sized && n.Supply > m.Least()+m.smallest():
-		n.Reason, n.Detail = contract.ReasonSteady, n.Detail+"; the SLO needs fewer: no change"
+		n.Reason, n.Detail = contract.ReasonSteady, contract.Clauses(n.Detail, contract.SaysSLONeedsFewer.With())
 		return
 	}
 	n.Want, n.Reason = WantMore, contract.ReasonSaturated
@@ -212,11 +211,11 @@ func (m *Model) Less(n *Need) {
 	unsettled := m.Unsettled(n)
 	switch {
 	case !m.Demand.IsCertain || !m.Demand.Seen || m.GuessesSilent():
-		n.Reason, n.Detail = contract.ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"+m.Unrated()
+		n.Reason, n.Detail = contract.ReasonMetricsPartial, contract.Because(contract.SaysArrivalUnsure.With(), m.Unrated())
 	case n.Queued > n.Own && n.Queued-n.Own >= m.perReplica(n):
-		n.Reason, n.Detail = contract.ReasonBacklog, fmt.Sprintf("%s; no scale-down while %.0f requests wait", n.Detail, n.Backlog)
-	case unsettled != "":
-		n.Reason, n.Detail = contract.ReasonBacklog, n.Detail+"; no scale-down yet: "+unsettled
+		n.Reason, n.Detail = contract.ReasonBacklog, contract.Clauses(n.Detail, contract.SaysNotWhileWaiting.With(n.Backlog))
+	case !unsettled.None():
+		n.Reason, n.Detail = contract.ReasonBacklog, contract.Clauses(n.Detail, contract.SaysNotYet.With(unsettled))
 	default:
 		n.Want, n.Reason = WantLess, contract.ReasonSteady
 		_, busy, _ := m.owed()

@@ -3,7 +3,6 @@ package preempt
 import (
 	"cmp"
 	"container/heap"
-	"fmt"
 	"slices"
 	"time"
 
@@ -109,14 +108,14 @@ func (c *Clearing) Make(m *limit.Model, v *limit.Variant, equals, atOnce bool) b
 		c.Room.Remove(w.In.Request, at)
 		c.Found.Giving[w] = append(c.Found.Giving[w], g.Name)
 		delete(c.Found.Ideal, w)
-		to := fmt.Sprintf("gives up a replica for %s (priority %d)", m.Key.As(w.Key.Namespace), m.Promise.Priority)
+		to := contract.SaysGivesUp.With(m.Key.As(w.Key.Namespace), m.Promise.Priority)
 		if g.M.Promise.Priority == m.Promise.Priority {
-			to = fmt.Sprintf("gives up a replica for %s, which has a smaller share of its need", m.Key.As(w.Key.Namespace))
+			to = contract.SaysGivesUpToEqual.With(m.Key.As(w.Key.Namespace))
 		}
-		w.Step(contract.StageAllocation, PresentOf(w)-1, contract.ReasonPreempted, "%s", to)
+		w.Step(contract.StageAllocation, PresentOf(w)-1, contract.ReasonPreempted, to)
 		made.By, made.To = w.Key, w.Target
-		w.Fact(contract.ReasonPreempted, "%s", to)
-		v.Fact(contract.ReasonNoSlots, "waits for room that %s gives", w.Key.As(v.Key.Namespace))
+		w.Fact(contract.ReasonPreempted, to)
+		v.Fact(contract.ReasonNoSlots, contract.SaysWaitsForRoom.With(w.Key.As(v.Key.Namespace)))
 	}
 	c.Room.Put(v.In.Request, at)
 	c.note(at, gone)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -141,7 +140,11 @@ func (g *Giver) Goes(left int) bool { return g.Number < 0 || g.Number == left-1 
 
 // NumberOf is the number that a name ends with: "a-12". It reports whether there is one.
 func NumberOf(name string) (number int, ok bool) {
-	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	begin := len(name)
+	for begin > 0 && name[begin-1] != '-' {
+		begin--
+	}
+	number, err := strconv.Atoi(name[begin:])
 	return number, err == nil
 }
 

@@ -1,7 +1,6 @@
 package rate
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -28,18 +27,9 @@ const (
 // Factor is what a replica is counted to serve, as a share of what its latency model says.
 func Factor(a *contract.Attained) capacity.Rate { return capacity.Rate(math.Exp(-a.Caution)) }
 
-// AttainedText says which share of the requests kept the promise.
-func AttainedText(a *contract.Attained) string {
-	return met(1-(a.Missed+a.Unsure)/a.Requests, 1-a.Missed/a.Requests)
-}
-
-// met says which share of requests kept a promise.
-func met(sure, most float64) string {
-	least, greatest := fmt.Sprintf("%.1f%%", 100*max(0, sure)), fmt.Sprintf("%.1f%%", 100*most)
-	if least == greatest {
-		return least + " of the requests met the SLO"
-	}
-	return least + " to " + greatest + " of the requests met the SLO"
+// AttainedShare says which share of the requests kept the promise.
+func AttainedShare(a *contract.Attained) contract.Finding {
+	return contract.SaysMet.With(contract.Share(1-(a.Missed+a.Unsure)/a.Requests), contract.Share(1-a.Missed/a.Requests))
 }
 
 // TellBuckets says that the buckets of the servers do not tell whether the promise is kept,
@@ -57,31 +47,10 @@ func (m *Model) TellBuckets() {
 		if one.of == (contract.Bucket{}) {
 			continue
 		}
-		m.Note(contract.StageSupply, contract.ReasonMetricsFound, "%s: %s %s ms lies within a bucket of the servers' histogram, %s, which does not tell how many: set it to %s",
-			met(kept.Sure, kept.Value), one.setting, written(one.target), bucketText(one.of), bucketEnds(one.of))
+		met := contract.SaysMet.With(contract.Share(kept.Sure), contract.Share(kept.Value))
+		m.Note(contract.StageSupply, contract.ReasonMetricsFound, contract.SaysWithinBucket.With(met, one.setting, one.target, one.of))
 	}
 }
-
-func bucketText(b contract.Bucket) string {
-	if b.UpTo == 0 {
-		return fmt.Sprintf("the last one, above %s ms", written(b.Above))
-	}
-	return fmt.Sprintf("from %s to %s ms", written(b.Above), written(b.UpTo))
-}
-
-// bucketEnds are the targets of which the bucket tells.
-func bucketEnds(b contract.Bucket) string {
-	switch {
-	case b.UpTo == 0:
-		return written(b.Above)
-	case b.Above == 0:
-		return written(b.UpTo)
-	}
-	return written(b.Above) + " or " + written(b.UpTo)
-}
-
-// written is a number as one would write it into a setting.
-func written(x capacity.Milliseconds) string { return fmt.Sprintf("%.10g", float64(x)) }
 
 // Attained adds what share of the requests kept the promise since the last sample. Only what
 // surely missed it counts as missed: a target within a bucket must not buy for what may well

@@ -55,8 +55,8 @@ func (m *Model) size(atTriggers []float64) bool {
 	if m.Promise.SLO == (capacity.SLO{}) {
 		return false
 	}
-	if why := m.unsized(); why != "" {
-		m.Note(contract.StageSupply, contract.ReasonSLO, "%s: saturation alone decides", why)
+	if why := m.unsized(); !why.None() {
+		m.Note(contract.StageSupply, contract.ReasonSLO, contract.SaysSaturationAlone.With(why))
 		return false
 	}
 	m.WatchLatency()
@@ -91,40 +91,40 @@ func (m *Model) size(atTriggers []float64) bool {
 		}
 	}
 	if !able {
-		why := "no variant meets the SLO even when idle: saturation alone decides"
+		why := contract.SaysNoneMeetsSLO
 		if !slices.Contains(found, true) {
-			why = "no latency is known well enough yet to size for the SLO: saturation alone decides"
+			why = contract.SaysNoLatencyKnown
 		}
-		m.Note(contract.StageSupply, contract.ReasonSLO, "%s", why)
+		m.Note(contract.StageSupply, contract.ReasonSLO, contract.SaysSaturationAlone.With(why.With()))
 		return false
 	}
 	for i, v := range m.Variants {
 		if !found[i] {
-			v.Note(contract.StageSupply, contract.ReasonSLO, "its latency is not known well enough yet to size for the SLO")
+			v.Note(contract.StageSupply, contract.ReasonSLO, contract.SaysLatencyUnknown.With())
 			continue
 		}
 		v.Rate.Promised, v.Rate.Bound = promised[i], true
 		if v.Rate.Unfit() {
-			v.Note(contract.StageSupply, contract.ReasonSLO, "misses the SLO even when idle")
+			v.Note(contract.StageSupply, contract.ReasonSLO, contract.SaysMissesIdle.With())
 		} else if was := &m.Old.Attained; was.Caution > 0 {
-			v.Note(contract.StageSupply, contract.ReasonSLO, "counted at %.0f%% of what its latency model says: %s", 100*Factor(was), AttainedText(was))
+			v.Note(contract.StageSupply, contract.ReasonSLO, contract.SaysCountedAt.With(contract.Share(Factor(was)), AttainedShare(was)))
 		}
 	}
 	m.TellBuckets()
 	return true
 }
 
-// unsized says why the model's SLO does not size it now; empty where it does.
-func (m *Model) unsized() string {
+// unsized says why the model's SLO does not size it now; nothing where it does.
+func (m *Model) unsized() contract.Finding {
 	switch {
 	case !m.Round.Policy.Hybrid:
-		return "hybrid mode is off"
+		return contract.SaysHybridOff.With()
 	case m.Promise.CapacityOnly:
-		return "service class " + m.Promise.Class + " sets capacity-only for the model"
+		return contract.SaysCapacityOnly.With(m.Promise.Class)
 	case !m.Demand.Tokens.Known():
-		return "no request ended yet, so lengths are unknown"
+		return contract.SaysLengthsUnknown.With()
 	}
-	return ""
+	return contract.Finding{}
 }
 
 // sloRate is the greatest rate that one replica serves within the promise; it is not
@@ -256,7 +256,7 @@ func (m *Model) Profiles() []serving.Profile {
 			p, confidence = l.Estimate.Profile, l.Estimate.Confidence
 		case l.Given == p && l.Pace > 0 && l.Pace != 1:
 			p = p.Paced(l.Pace)
-			v.Note(contract.StageSupply, contract.ReasonMetricsFound, "a token takes %.2f times as long as the given profile says", l.Pace)
+			v.Note(contract.StageSupply, contract.ReasonMetricsFound, contract.SaysPaced.With(l.Pace))
 		}
 		if !p.Known() {
 			continue
@@ -272,7 +272,7 @@ func (m *Model) Profiles() []serving.Profile {
 		}
 		if loan, ok := serving.Borrow(v.In.Request.Shape, lenders); ok && loan.Usable() {
 			found[i] = v.limited(loan.Profile.Paced(v.Next.Latency.FittedTo.Pace(loan.Profile)))
-			v.Note(contract.StageSupply, contract.ReasonBorrowed, "%s", loan.Reason)
+			v.Note(contract.StageSupply, contract.ReasonBorrowed, contract.Words(loan.Reason))
 		}
 	}
 	return found

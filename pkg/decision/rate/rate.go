@@ -2,7 +2,6 @@ package rate
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -105,15 +104,15 @@ func (m *Model) TellSupply() {
 	signal.Each(m.Variants, func(v *Variant) {
 		v.TellDead()
 		if m.Rated {
-			v.Note(contract.StageSupply, contract.ReasonMetricsFound, "a replica serves %s req/s; %s as supply", signal.PerSecond(v.Rate.Serves()), signal.Plural(v.Fleet.Supply, "replica counts", "replicas count"))
+			v.Note(contract.StageSupply, contract.ReasonMetricsFound, contract.SaysServesEach.With(v.Rate.Serves(), v.Fleet.Supply))
 		} else {
-			v.Note(contract.StageSupply, contract.ReasonRateUnknown, "it is not known yet what a replica serves; %s as supply", signal.Plural(v.Fleet.Supply, "replica counts", "replicas count"))
+			v.Note(contract.StageSupply, contract.ReasonRateUnknown, contract.SaysServesUnknown.With(v.Fleet.Supply))
 		}
 		if n := v.In.Current - v.Plan.Current; n > 0 {
-			v.Note(contract.StageSupply, contract.ReasonMetricsFound, "%s only published in wva_desired_replicas; whoever scales by it has not acted yet", signal.Plural(n, "of them is", "of them are"))
+			v.Note(contract.StageSupply, contract.ReasonMetricsFound, contract.SaysOnlyPublished.With(n))
 		}
 		if v.In.KVSource != serving.CacheUnknown && v.reportedKVTokens() == 0 {
-			v.Note(contract.StageSupply, contract.ReasonMetricsFound, "KV cache not reported by the server: %.0f tokens from %s", v.In.KVTokens, v.In.KVSource)
+			v.Note(contract.StageSupply, contract.ReasonMetricsFound, contract.SaysCacheNotReported.With(v.In.KVTokens, v.In.KVSource))
 		}
 	})
 }
@@ -255,11 +254,11 @@ func Infer(m *Model) {
 		}
 		if lender == nil {
 			lender, factor = slices.MinFunc(lenders, func(a, b *Variant) int { return cmp.Compare(a.Rate.Serves(), b.Rate.Serves()) }), 1
-			how = "as much as " + lender.In.Name
+			how = contract.SaysAsMuch.With(lender.In.Name)
 		}
 		v.Rate = lender.Rate.Times(factor)
 		if v.Managed {
-			v.Note(contract.StageSupply, contract.ReasonBorrowed, "no observations yet; assumed to serve %s", how)
+			v.Note(contract.StageSupply, contract.ReasonBorrowed, contract.SaysAssumed.With(how))
 		}
 	}
 }
@@ -268,9 +267,9 @@ func Infer(m *Model) {
 // much the variant serves; of equal ones the one that serves for less. A variant with a
 // profile, which says nothing while the lengths of the requests are unknown, may be unlike
 // its hardware.
-func (v *Variant) alike(lenders []*Variant) (best *Variant, factor capacity.Rate, how string) {
+func (v *Variant) alike(lenders []*Variant) (best *Variant, factor capacity.Rate, how contract.Finding) {
 	if v.In.Request.Countable() != nil || v.In.Profile.Known() {
-		return nil, 0, ""
+		return nil, 0, contract.Finding{}
 	}
 	far := func(factor float64) float64 { return math.Abs(math.Log(factor)) }
 	found := 0.0
@@ -284,25 +283,25 @@ func (v *Variant) alike(lenders []*Variant) (best *Variant, factor capacity.Rate
 		}
 	}
 	if best == nil {
-		return nil, 0, ""
+		return nil, 0, contract.Finding{}
 	}
-	how = fmt.Sprintf("%.2f times as much as %s (%s against %s)", found, best.In.Name, v.In.Request.Shape, best.In.Request.Shape)
+	how = contract.SaysTimesAsMuch.With(found, best.In.Name, v.In.Request.Shape, best.In.Request.Shape)
 	if v.In.Request.Shape == best.In.Request.Shape {
-		how = fmt.Sprintf("as much as %s, on the same hardware", best.In.Name)
+		how = contract.SaysAsMuchAlike.With(best.In.Name)
 	}
 	return best, capacity.Rate(found), how
 }
 
 // Priced is the lender that serves for the least, and the variant's price as a multiple of
 // its.
-func (v *Variant) Priced(lenders []*Variant) (best *Variant, factor capacity.Rate, how string) {
+func (v *Variant) Priced(lenders []*Variant) (best *Variant, factor capacity.Rate, how contract.Finding) {
 	for _, l := range lenders {
 		if l.In.Cost > 0 && (best == nil || l.UnitPrice() < best.UnitPrice()) {
 			best = l
 		}
 	}
 	if best == nil || v.In.Cost <= 0 {
-		return nil, 0, ""
+		return nil, 0, contract.Finding{}
 	}
-	return best, capacity.Rate(v.In.Cost / best.In.Cost), fmt.Sprintf("as much per cost as %s", best.In.Name)
+	return best, capacity.Rate(v.In.Cost / best.In.Cost), contract.SaysAsMuchPerCost.With(best.In.Name)
 }

@@ -27,7 +27,7 @@ func ApplyBehavior(r *limit.Round, m *limit.Model, ideal, giveBack map[*limit.Va
 			restrainDown(r, m, v, from, giveBack[v], idle)
 		}
 		if v.Target == asked {
-			v.Note(contract.StageBehavior, contract.ReasonSteady, "behavior sets no further limit")
+			v.Note(contract.StageBehavior, contract.ReasonSteady, contract.SaysNoFurtherLimit.With())
 		}
 	})
 }
@@ -98,21 +98,21 @@ func HistoryOf(r *limit.Round, v *limit.Variant) []contract.Stretch {
 func restrainDown(r *limit.Round, m *limit.Model, v *limit.Variant, from, giveBack int, idle bool) {
 	switch {
 	case r.Kind != contract.RoundFull:
-		v.Step(contract.StageBehavior, from, contract.ReasonRoundMayNotLower, "scale-down only in periodic full rounds")
+		v.Step(contract.StageBehavior, from, contract.ReasonRoundMayNotLower, contract.SaysOnlyFullRounds.With())
 		return
 	case v.Rolling():
-		v.Step(contract.StageBehavior, from, contract.ReasonRollingUpdate, "no scale-down during a rolling update")
+		v.Step(contract.StageBehavior, from, contract.ReasonRollingUpdate, contract.SaysRollingUpdate.With())
 		return
 	case v.Policy.Actuation == contract.ActuationMetric && m.Evidence != signal.EvidenceFull:
-		v.Step(contract.StageBehavior, from, contract.ReasonMetricsPartial, "wva_desired_replicas held: incomplete metrics")
+		v.Step(contract.StageBehavior, from, contract.ReasonMetricsPartial, contract.SaysShownHeld.With())
 	case !idle || v.Policy.Down.Select == contract.SelectDisabled:
 		SlowDown(r, m, v, from)
 	}
 	if without := max(v.In.Current-giveBack, min(v.Policy.Min, v.In.Current)); giveBack > 0 && v.Target > without {
-		v.Step(contract.StageBehavior, without, v.Fleet.LostTo(), "replicas that never became ready bypass scaleDown")
+		v.Step(contract.StageBehavior, without, v.Fleet.LostTo(), contract.SaysNeverReady.With())
 	}
 	if most := v.Bounded(v.Target); most < v.Target {
-		v.Step(contract.StageBehavior, most, contract.ReasonMaxReplicas, "maxReplicas bypasses scaleDown")
+		v.Step(contract.StageBehavior, most, contract.ReasonMaxReplicas, contract.SaysMaximumBypasses.With())
 	}
 }
 
@@ -120,23 +120,23 @@ func restrainDown(r *limit.Round, m *limit.Model, v *limit.Variant, from, giveBa
 func SlowDown(r *limit.Round, m *limit.Model, v *limit.Variant, from int) {
 	b, past, window := v.Policy.Down, v.Decided(), v.Policy.Down.Window
 	if window > 0 && (len(past) == 0 || r.Snapshot.Time.Sub(past[0].From) < window) {
-		v.Step(contract.StageBehavior, from, contract.ReasonStabilized, "waiting for a full stabilization window (%s)", window)
+		v.Step(contract.StageBehavior, from, contract.ReasonStabilized, contract.SaysFullWindow.With(window))
 		return
 	}
 	highest, started, held := HighestNeeded(r, m, v, past)
 	if highest = min(highest, from-v.Yields); highest > v.Target {
-		what := "stabilization window"
+		says := contract.SaysWindowKeeps
 		if held < started {
-			what = "one start-up"
+			says = contract.SaysStartupKeeps
 		}
-		v.Step(contract.StageBehavior, highest, contract.ReasonStabilized, "%s (%s) keeps %d", what, max(started, held).Round(time.Second), highest)
+		v.Step(contract.StageBehavior, highest, contract.ReasonStabilized, says.With(max(started, held).Round(time.Second), highest))
 	}
 	if b.Select == contract.SelectDisabled && v.Target < from {
-		v.Step(contract.StageBehavior, from, contract.ReasonRateLimited, "scaleDown.selectPolicy is Disabled")
+		v.Step(contract.StageBehavior, from, contract.ReasonRateLimited, contract.SaysDownDisabled.With())
 	} else if limit := r.RateLimit(v, b, -1); v.Target < limit {
-		v.Step(contract.StageBehavior, min(limit, from), contract.ReasonRateLimited, "scaleDown.policies allow %d now", limit)
+		v.Step(contract.StageBehavior, min(limit, from), contract.ReasonRateLimited, contract.SaysDownPolicies.With(limit))
 	}
 	if v.Tolerates(b, v.Target) {
-		v.Step(contract.StageBehavior, from, contract.ReasonWithinTolerance, "within scaleDown.tolerance (%.0f %%)", 100*b.Tolerance)
+		v.Step(contract.StageBehavior, from, contract.ReasonWithinTolerance, contract.SaysDownTolerance.With(contract.Share(b.Tolerance)))
 	}
 }

@@ -32,9 +32,9 @@ func ToZero(r *limit.Round, m *limit.Model, lacksAny bool) (idle bool) {
 func sleepsOn(r *limit.Round, m *limit.Model) {
 	unseen := unseenWhy(r, m)
 	signal.Each(m.Variants, func(v *limit.Variant) {
-		v.Note(contract.StageZero, contract.ReasonIdle, "the model sleeps: no requests")
-		if unseen != "" {
-			v.Fact(contract.ReasonMetricsPartial, "the model sleeps and a request may not wake it: %s", unseen)
+		v.Note(contract.StageZero, contract.ReasonIdle, contract.SaysSleeps.With())
+		if !unseen.None() {
+			v.Fact(contract.ReasonMetricsPartial, contract.SaysSleepsUnseen.With(unseen))
 		}
 	})
 }
@@ -44,12 +44,12 @@ func sleepsOn(r *limit.Round, m *limit.Model) {
 func staysAwake(r *limit.Round, m *limit.Model, rests bool) {
 	unseen := unseenWhy(r, m)
 	signal.Each(m.Variants, func(v *limit.Variant) {
-		if !rests || unseen == "" || v.Target <= v.Policy.Min || quietFor(r, m) < r.Policy.IdleOf(m.Key).Retention {
-			v.Note(contract.StageZero, contract.ReasonSteady, "the model has a replica")
+		if !rests || unseen.None() || v.Target <= v.Policy.Min || quietFor(r, m) < r.Policy.IdleOf(m.Key).Retention {
+			v.Note(contract.StageZero, contract.ReasonSteady, contract.SaysHasReplica.With())
 			return
 		}
-		v.Fact(contract.ReasonMetricsPartial, "no requests, but nothing would wake the model, so it keeps its replica: %s", unseen)
-		v.Note(contract.StageZero, contract.ReasonMetricsPartial, "nothing would wake the model: %s", unseen)
+		v.Fact(contract.ReasonMetricsPartial, contract.SaysStaysAwake.With(unseen))
+		v.Note(contract.StageZero, contract.ReasonMetricsPartial, contract.SaysNothingWakes.With(unseen))
 	})
 }
 
@@ -60,32 +60,32 @@ func GatewayOf(r *limit.Round, m *limit.Model) contract.Gateway {
 	if r.Age(m.In.Queue) == signal.AgeFresh {
 		g.Queued = r.Snapshot.Time
 	}
-	if known := r.Usable(m.In.Queue) || !m.In.Queue.Present && r.Usable(m.In.Arrival); !known && unseenWhy(r, m) != "" {
+	if known := r.Usable(m.In.Queue) || !m.In.Queue.Present && r.Usable(m.In.Arrival); !known && !unseenWhy(r, m).None() {
 		g.Unseen = r.Snapshot.Time
 	}
 	return g
 }
 
-// unseenWhy says why nobody knows what waits for the model, or would wake it; empty means
-// that its gateway tells. A gateway has no queue for a model before its first request: then
+// unseenWhy says why nobody knows what waits for the model, or would wake it; nothing where
+// its gateway tells. A gateway has no queue for a model before its first request: then
 // one that shows others of its namespace will do, unless it showed this one within the
 // retention period: after that it may have begun anew.
-func unseenWhy(r *limit.Round, m *limit.Model) string {
+func unseenWhy(r *limit.Round, m *limit.Model) contract.Finding {
 	queue, arrival := r.Age(m.In.Queue), r.Age(m.In.Arrival)
 	last := m.Old.Gateway.Queued
 	switch {
 	case m.In.Queue.Present && queue != signal.AgeFresh, m.In.Arrival.Present && arrival != signal.AgeFresh:
-		return "the gateway's metrics are stale"
+		return contract.SaysGatewayStale.With()
 	case queue == signal.AgeFresh, arrival == signal.AgeFresh && !last.IsZero():
-		return ""
+		return contract.Finding{}
 	case arrival == signal.AgeFresh:
-		return "the gateway has no queue metric: flow control is off"
+		return contract.SaysNoFlowControl.With()
 	case r.Snapshot.Time.Sub(last) < r.Policy.IdleOf(m.Key).Retention:
-		return "the gateway no longer has a queue metric for it"
+		return contract.SaysQueueGone.With()
 	case r.Queued[m.Key.Namespace]:
-		return ""
+		return contract.Finding{}
 	}
-	return "no gateway has a queue metric for it"
+	return contract.SaysNoQueue.With()
 }
 
 // QueuesOf are the namespaces of the models of which a gateway shows the queue.
@@ -146,7 +146,7 @@ func restModel(r *limit.Round, m *limit.Model) bool {
 	rests := false
 	signal.Each(m.Variants, func(v *limit.Variant) {
 		if v.Target > v.Policy.Min {
-			v.Step(contract.StageZero, v.Policy.Min, contract.ReasonIdle, "no requests for %s", quietFor(r, m).Round(time.Second))
+			v.Step(contract.StageZero, v.Policy.Min, contract.ReasonIdle, contract.SaysIdle.With(quietFor(r, m).Round(time.Second)))
 			rests = true
 		}
 	})
@@ -156,5 +156,5 @@ func restModel(r *limit.Round, m *limit.Model) bool {
 // isRested reports whether it is known that nothing was asked of the model for so long.
 func isRested(r *limit.Round, m *limit.Model) bool {
 	retention := r.Policy.IdleOf(m.Key).Retention
-	return quietFor(r, m) >= retention && r.Snapshot.Time.Sub(m.Next.Gateway.Unseen) >= retention && unseenWhy(r, m) == ""
+	return quietFor(r, m) >= retention && r.Snapshot.Time.Sub(m.Next.Gateway.Unseen) >= retention && unseenWhy(r, m).None()
 }

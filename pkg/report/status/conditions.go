@@ -10,6 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // finding is one condition as the plan shows it; a finding without a status means
@@ -95,62 +96,62 @@ func ready(p *decision.VariantPlan) finding {
 		{decision.ReasonMetricsStale, v1alpha1.ReasonMetricsUnavailable},
 	} {
 		if f, ok := p.Fact(bad.fact); ok && (!slices.Contains(tolerable, bad.fact) || !tookPart(p)) {
-			return no(bad.reason, f.Detail)
+			return no(bad.reason, sentence.Of(f.Detail))
 		}
 	}
-	return yes(v1alpha1.ReasonReady, p.Message)
+	return yes(v1alpha1.ReasonReady, sentence.Of(p.Message))
 }
 
 func targetResolved(p *decision.VariantPlan) finding {
 	if f, ok := p.Fact(decision.ReasonTargetMissing); ok {
-		return no(v1alpha1.ReasonTargetNotFound, f.Detail)
+		return no(v1alpha1.ReasonTargetNotFound, sentence.Of(f.Detail))
 	}
 	if f, ok := p.Fact(v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden); ok {
-		return no(f.Reason, f.Detail)
+		return no(f.Reason, sentence.Of(f.Detail))
 	}
 	return yes(v1alpha1.ReasonTargetFound, "the scale target exists and may be scaled")
 }
 
 func metricsAvailable(p *decision.VariantPlan) finding {
 	if f, ok := p.Fact(v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial); ok {
-		return no(f.Reason, f.Detail)
+		return no(f.Reason, sentence.Of(f.Detail))
 	}
 	if f, ok := p.Fact(decision.ReasonMetricsFound); ok {
-		return yes(f.Reason, f.Detail)
+		return yes(f.Reason, sentence.Of(f.Detail))
 	}
 	switch {
 	case !tookPart(p):
 		return finding{}
 	case p.Reason == decision.ReasonWake:
-		return yes(v1alpha1.ReasonScaleFromZero, p.Message)
+		return yes(v1alpha1.ReasonScaleFromZero, sentence.Of(p.Message))
 	}
 	return yes(decision.ReasonMetricsFound, "no replica serves yet, so there is nothing to measure")
 }
 
 func optimizationReady(p *decision.VariantPlan) finding {
 	if f, ok := p.Fact(v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonOptimizationFailed); ok {
-		return no(f.Reason, f.Detail)
+		return no(f.Reason, sentence.Of(f.Detail))
 	}
 	doubt := doubtOf(p)
 	if !tookPart(p) {
-		return no(v1alpha1.ReasonSkippedProcessing, beside(p.Message, doubt.detail))
+		return no(v1alpha1.ReasonSkippedProcessing, beside(sentence.Of(p.Message), doubt.detail))
 	}
 	if f, ok := p.Fact(v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
-		return no(v1alpha1.ReasonMetricsUnavailable, beside(f.Detail, doubt.detail))
+		return no(v1alpha1.ReasonMetricsUnavailable, beside(sentence.Of(f.Detail), doubt.detail))
 	}
 	if doubt.detail != "" {
 		return doubt
 	}
 	if p.Reason == decision.ReasonWake {
-		return yes(v1alpha1.ReasonScaleFromZeroMode, p.Message)
+		return yes(v1alpha1.ReasonScaleFromZeroMode, sentence.Of(p.Message))
 	}
 	if f, ok := p.Fact(v1alpha1.ReasonOptimizationSucceeded, v1alpha1.ReasonSaturationSafetyOverride); ok {
-		return yes(f.Reason, f.Detail)
+		return yes(f.Reason, sentence.Of(f.Detail))
 	}
 	why := "decided by saturation and observed rates"
 	for _, s := range p.Steps {
 		if s.Stage == decision.StageSupply && s.Reason == decision.ReasonSLO {
-			why = s.Detail
+			why = sentence.Of(s.Detail)
 		}
 	}
 	return yes(v1alpha1.ReasonSaturationOnlyMode, why)
@@ -167,9 +168,9 @@ func doubtOf(p *decision.VariantPlan) (doubt finding) {
 		f, ok := p.Fact(reason)
 		switch {
 		case ok && doubt.detail == "":
-			doubt = yes(f.Reason, f.Detail)
+			doubt = yes(f.Reason, sentence.Of(f.Detail))
 		case ok:
-			doubt.detail = beside(doubt.detail, f.Detail)
+			doubt.detail = beside(doubt.detail, sentence.Of(f.Detail))
 		}
 	}
 	return doubt
@@ -188,10 +189,10 @@ func beside(text, more string) string {
 func capacityKnown(p *decision.VariantPlan, v *Variant) finding {
 	shape, odd := p.Fact(decision.ReasonShapeUnknown)
 	if f, ok := p.Fact(decision.ReasonCapacityUnknown); ok {
-		return no(f.Reason, beside(f.Detail, shape.Detail))
+		return no(f.Reason, beside(sentence.Of(f.Detail), sentence.Of(shape.Detail)))
 	}
 	if odd {
-		return no(shape.Reason, shape.Detail)
+		return no(shape.Reason, sentence.Of(shape.Detail))
 	}
 	if p.Slots == nil {
 		return finding{}
@@ -202,7 +203,7 @@ func capacityKnown(p *decision.VariantPlan, v *Variant) finding {
 	}
 	for _, warning := range []decision.Reason{v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected} {
 		if f, ok := p.Fact(warning); ok {
-			reason, detail = string(warning), f.Detail+"; "+detail
+			reason, detail = string(warning), sentence.Of(f.Detail)+"; "+detail
 		}
 	}
 	return yes(reason, detail)
@@ -234,10 +235,10 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 		return finding{}
 	}
 	if f, ok := p.Fact(decision.ReasonRolloutPaused, decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
-		return yes(f.Reason, f.Detail)
+		return yes(f.Reason, sentence.Of(f.Detail))
 	}
 	if slices.Contains(limits, p.Reason) {
-		return yes(p.Reason, p.Message)
+		return yes(p.Reason, sentence.Of(p.Message))
 	}
 	if last := apimeta.FindStatusCondition(old, v1alpha1.ConditionScalingLimited); last != nil && p.Reason == decision.ReasonRoundMayNotLower {
 		return finding{last.Status, last.Reason, last.Message}
@@ -247,7 +248,7 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 
 func conflict(p *decision.VariantPlan) finding {
 	if f, ok := p.Fact(v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, decision.ReasonReplicasOverwritten, v1alpha1.ReasonStatusOverwritten); ok {
-		return yes(f.Reason, f.Detail)
+		return yes(f.Reason, sentence.Of(f.Detail))
 	}
 	if p.Has(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden) {
 		return finding{}

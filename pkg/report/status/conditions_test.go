@@ -23,9 +23,9 @@ func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
 	p := &decision.VariantPlan{
 		Key: decision.Key{Namespace: "n", Name: "v"}, Accelerator: "H100", Current: 2, Ready: 2, Desired: ptr.To(3),
 		Slots:  &decision.Slots{Count: 4},
-		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: "80 % full"}},
-		Reason: decision.ReasonSaturated, Message: "80 % full",
-		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}},
+		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: decision.Words("80 % full")}},
+		Reason: decision.ReasonSaturated, Message: decision.Words("80 % full"),
+		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: decision.Words("2 of 2")}},
 	}
 	for _, c := range change {
 		c(p)
@@ -35,9 +35,9 @@ func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
 
 // unsettled is the plan of a variant that took no part, for this reason.
 func unsettled(reason decision.Reason, facts ...decision.Reason) *decision.VariantPlan {
-	p := &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: reason, Message: "why"}
+	p := &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: reason, Message: decision.Words("why")}
 	for _, f := range facts {
-		p.Facts = append(p.Facts, decision.Fact{Reason: f, Detail: "which " + string(f)})
+		p.Facts = append(p.Facts, decision.Fact{Reason: f, Detail: decision.Words("which " + string(f))})
 	}
 	return p
 }
@@ -46,7 +46,7 @@ func facts(reasons ...decision.Reason) func(*decision.VariantPlan) {
 	return func(p *decision.VariantPlan) {
 		p.Facts = nil
 		for _, reason := range reasons {
-			p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: "which " + string(reason)})
+			p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: decision.Words("which " + string(reason))})
 		}
 	}
 }
@@ -62,7 +62,7 @@ var seventh = &Variant{Generation: 7}
 // would keep the whole status from being written.
 func TestMessagesOfConditionsAreBounded(t *testing.T) {
 	p := settled(facts(decision.ReasonMetricsMissing))
-	p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: strings.Repeat("store, ", 9000)})
+	p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: decision.Words(strings.Repeat("store, ", 9000))})
 	for _, c := range Conditions(nil, p, &Variant{}) {
 		assert.LessOrEqual(t, len(c.Message), mostNote, c.Type)
 	}
@@ -141,7 +141,7 @@ func TestWhySaturationAloneDecides(t *testing.T) {
 		return apimeta.FindStatusCondition(Conditions(nil, plan, seventh), v1alpha1.ConditionOptimizationReady).Message
 	}
 	const why = "hybrid mode is off: saturation alone decides"
-	assert.Equal(t, why, message(decision.Step{Stage: decision.StageSupply, Reason: decision.ReasonSLO, Detail: why}))
+	assert.Equal(t, why, message(decision.Step{Stage: decision.StageSupply, Reason: decision.ReasonSLO, Detail: decision.Words(why)}))
 	assert.Equal(t, "decided by saturation and observed rates", message())
 }
 

@@ -76,8 +76,8 @@ func (r *Rivals) Look(object *v1alpha1.VariantAutoscaling, now time.Time) (decis
 	if w.found.IsZero() {
 		w.found = now
 	}
-	return decision.Fact{Reason: v1alpha1.ReasonStatusOverwritten, Detail: fmt.Sprintf(
-		"another manager keeps writing this status: this one writes it every %g minutes; end one, or give each a controller instance", truce.Minutes())}, true
+	return decision.Fact{Reason: v1alpha1.ReasonStatusOverwritten, Detail: decision.Words(fmt.Sprintf(
+		"another manager keeps writing this status: this one writes it every %g minutes; end one, or give each a controller instance", truce.Minutes()))}, true
 }
 
 // Rests reports whether the status of an object is left as it is for a while, and not made the next

@@ -10,6 +10,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // versioned is the object as it is when its status was written so often.
@@ -33,7 +34,7 @@ func TestTwoManagersWriteOneStatus(t *testing.T) {
 			f, found := m.Look(stands, now)
 			all = append(all, found)
 			if found {
-				assert.Equal(t, "another manager keeps writing this status: this one writes it every 5 minutes; end one, or give each a controller instance", f.Detail)
+				assert.Equal(t, "another manager keeps writing this status: this one writes it every 5 minutes; end one, or give each a controller instance", sentence.Of(f.Detail))
 			}
 			if !m.Rests(stands, &stands.Status, now) && stands.Status.ServiceClass != m.class {
 				version++

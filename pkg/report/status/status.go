@@ -15,6 +15,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 )
 
 // Variant is what of an object stands in its status beside the plan.
@@ -142,10 +143,10 @@ func Number(n int) *int32 {
 }
 
 func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
-	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: p.Message, Binds: p.Binds, Alternative: p.Alternative}
+	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: sentence.Of(p.Message), Binds: sentence.Of(p.Binds), Alternative: sentence.Of(p.Alternative)}
 	for _, step := range p.Steps {
 		d.Steps = append(d.Steps, v1alpha1.DecisionStep{
-			Stage: string(step.Stage), Before: *Number(step.Before), After: *Number(step.After), Reason: string(step.Reason), Detail: step.Detail,
+			Stage: string(step.Stage), Before: *Number(step.Before), After: *Number(step.After), Reason: string(step.Reason), Detail: sentence.Of(step.Detail),
 		})
 	}
 	d.Bound()

@@ -74,7 +74,7 @@ func TestWhatIsWorthAWrite(t *testing.T) {
 		same   bool
 	}{
 		{"time alone", func(*decision.VariantPlan) {}, true},
-		{"a message", func(p *decision.VariantPlan) { p.Message = "81 % full" }, true},
+		{"a message", func(p *decision.VariantPlan) { p.Message = decision.Words("81 % full") }, true},
 		{"a step in between", func(p *decision.VariantPlan) { p.Steps[0].After = 5 }, true},
 		{"one slot less", func(p *decision.VariantPlan) { p.Slots.Count = 3 }, true},
 		{"half of the slots", func(p *decision.VariantPlan) { p.Slots.Count = 2 }, false},
