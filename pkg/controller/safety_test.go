@@ -105,7 +105,7 @@ func (b *bench) panics(when func(call int) bool) decide {
 			panic("nobody thought of it")
 		}
 		plan, _ := b.wakes(s, p, m, kind)
-		plan.Each(func(v *decision.VariantPlan) { v.Desired = ptr.To(5) })
+		plan.Each(func(v *decision.VariantPlan) { v.Desired, v.Ready = ptr.To(5), v.Current })
 		return plan, decision.Memory{Time: noon.Add(time.Duration(calls) * time.Second)}
 	}
 }

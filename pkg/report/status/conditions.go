@@ -33,7 +33,7 @@ func no[R ~string](reason R, detail string) finding {
 // come from those that stand.
 func Conditions(old []metav1.Condition, p *decision.VariantPlan, v *Variant) []metav1.Condition {
 	return setConditions(old, v, []claim{
-		{v1alpha1.ConditionReady, ready(p)},
+		{v1alpha1.ConditionReady, ready(p, v)},
 		{v1alpha1.ConditionTargetResolved, targetResolved(p)},
 		{v1alpha1.ConditionMetricsAvailable, metricsAvailable(p)},
 		{v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
@@ -75,8 +75,9 @@ func tookPart(p *decision.VariantPlan) bool { return len(p.Steps) > 0 }
 // guessed, room that nobody counts, or a write that failed and is tried again.
 var tolerable = []decision.Reason{decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown, v1alpha1.ReasonOptimizationFailed}
 
-// ready is the worst of what keeps the variant from being autoscaled.
-func ready(p *decision.VariantPlan) finding {
+// ready is the worst of what keeps the variant from being autoscaled. A replica that serves is
+// the first sign that all of it works, so a variant that should serve and does not is not ready.
+func ready(p *decision.VariantPlan, v *Variant) finding {
 	for _, bad := range []struct {
 		fact   decision.Reason
 		reason string
@@ -99,7 +100,26 @@ func ready(p *decision.VariantPlan) finding {
 			return no(bad.reason, sentence.Of(f.Detail))
 		}
 	}
+	if tookPart(p) && p.Ready == 0 && p.Current > 0 {
+		if f, ok := p.Fact(hindrances...); ok {
+			return no(f.Reason, sentence.Of(f.Detail))
+		}
+		return no(v1alpha1.ReasonNoReplicaServes, serveless(p, v))
+	}
 	return yes(v1alpha1.ReasonReady, sentence.Of(p.Message))
+}
+
+// serveless says where the replicas are of which none serves yet.
+func serveless(p *decision.VariantPlan, v *Variant) string {
+	text := fmt.Sprintf("none of %d replicas serves yet", p.Current)
+	if p.Unschedulable == 0 {
+		return text
+	}
+	text += fmt.Sprintf("; %d without a node", p.Unschedulable)
+	if p.Slots != nil {
+		text += "; " + room(p, v)
+	}
+	return text
 }
 
 func targetResolved(p *decision.VariantPlan) finding {
@@ -230,11 +250,14 @@ var limits = []decision.Reason{
 	decision.ReasonRollingUpdate,
 }
 
+// hindrances are the facts that keep replicas that are asked for from coming.
+var hindrances = []decision.Reason{decision.ReasonRolloutPaused, decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted}
+
 func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 	if !tookPart(p) {
 		return finding{}
 	}
-	if f, ok := p.Fact(decision.ReasonRolloutPaused, decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
+	if f, ok := p.Fact(hindrances...); ok {
 		return yes(f.Reason, sentence.Of(f.Detail))
 	}
 	if slices.Contains(limits, p.Reason) {
@@ -242,6 +265,9 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 	}
 	if last := apimeta.FindStatusCondition(old, v1alpha1.ConditionScalingLimited); last != nil && p.Reason == decision.ReasonRoundMayNotLower {
 		return finding{last.Status, last.Reason, last.Message}
+	}
+	if p.Has(v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale) {
+		return no(v1alpha1.ReasonNotLimited, "nothing limits the replicas, and without metrics they are held")
 	}
 	return no(v1alpha1.ReasonNotLimited, "the replicas are what the load needs")
 }

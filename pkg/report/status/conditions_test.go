@@ -55,6 +55,11 @@ func because(reason decision.Reason) func(*decision.VariantPlan) {
 	return func(p *decision.VariantPlan) { p.Reason = reason }
 }
 
+// unserved is where none of the replicas that are asked for serves: one starts, one has no node.
+func unserved(p *decision.VariantPlan) { p.Ready, p.Starting, p.Unschedulable = 0, 2, 1 }
+
+func asleep(p *decision.VariantPlan) { p.Current, p.Starting, p.Unschedulable = 0, 0, 0 }
+
 // seventh is a variant whose object is at generation 7.
 var seventh = &Variant{Generation: 7}
 
@@ -83,6 +88,12 @@ func TestConditions(t *testing.T) {
 		{"another number of devices", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonAcceleratorCountDiffers)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | AcceleratorCountDiffers | NotLimited | NoConflict"},
 		{"no nodes named", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonAcceleratorNotSelected)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | AcceleratorNotSelected | NotLimited | NoConflict"},
 		{"nothing serves yet", settled(facts()), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
+		{"none serves yet", settled(facts(), unserved), "NoReplicaServes | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
+		{"none serves, and none fits", settled(facts(decision.ReasonNoSlots), unserved), "NoSlots | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NoSlots | NoConflict"},
+		{"none serves, and the first one is late", settled(facts(decision.ReasonStartupOverdue), unserved), "StartupOverdue | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | StartupOverdue | NoConflict"},
+		{"none serves, and the rollout is paused", settled(facts(decision.ReasonRolloutPaused), unserved), "RolloutPaused | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | RolloutPaused | NoConflict"},
+		{"none serves, for a more important model", settled(facts(decision.ReasonPreempted), unserved), "Preempted | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | Preempted | NoConflict"},
+		{"asleep", settled(facts(), unserved, asleep), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
 		{"wakes", settled(facts(), because(decision.ReasonWake)), "Ready | TargetFound | ScaleFromZero | ScaleFromZeroMode | CapacityExact | NotLimited | NoConflict"},
 		{"some metrics missing", settled(facts(decision.ReasonMetricsPartial)), "Ready | TargetFound | MetricsPartial | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
 		{"all metrics missing", settled(facts(decision.ReasonMetricsMissing)), "MetricsUnavailable | TargetFound | MetricsMissing | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
@@ -183,6 +194,28 @@ func TestCapacityInWords(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, capacityKnown(c.plan, v).detail) })
+	}
+}
+
+// What is said of readiness and of limits fits the numbers beside it.
+func TestReadinessAndLimitsInWords(t *testing.T) {
+	full := func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }
+	cases := []struct {
+		name, kind string
+		plan       *decision.VariantPlan
+		want       string
+	}{
+		{"both start", v1alpha1.ConditionReady, settled(facts(), unserved, func(p *decision.VariantPlan) { p.Unschedulable = 0 }), "none of 2 replicas serves yet"},
+		{"one starts and one waits", v1alpha1.ConditionReady, settled(facts(), unserved), "none of 2 replicas serves yet; 1 without a node; 4 more fit"},
+		{"none can come", v1alpha1.ConditionReady, settled(facts(), unserved, full), "none of 2 replicas serves yet; 1 without a node; 0 more fit (largest hole 1)"},
+		{"some serve", v1alpha1.ConditionReady, settled(), "80 % full"},
+		{"held in an outage", v1alpha1.ConditionScalingLimited, settled(facts(decision.ReasonMetricsMissing)), "nothing limits the replicas, and without metrics they are held"},
+		{"by the load", v1alpha1.ConditionScalingLimited, settled(), "the replicas are what the load needs"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, c.want, apimeta.FindStatusCondition(Conditions(nil, c.plan, seventh), c.kind).Message)
+		})
 	}
 }
 

@@ -78,7 +78,7 @@ func Render(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *
 func Undecided(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *Variant) v1alpha1.VariantAutoscalingStatus {
 	status := *old.DeepCopy()
 	status.Conditions = setConditions(status.Conditions, v, []claim{
-		{v1alpha1.ConditionReady, ready(p)}, {v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
+		{v1alpha1.ConditionReady, ready(p, v)}, {v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
 	})
 	return status
 }

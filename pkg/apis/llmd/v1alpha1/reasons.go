@@ -21,6 +21,7 @@ const (
 	ReasonDeploymentNotFound       = "DeploymentNotFound"
 	ReasonInvalidConfiguration     = "InvalidConfiguration"
 	ReasonMetricsUnavailable       = "MetricsUnavailable"
+	ReasonNoReplicaServes          = "NoReplicaServes"
 	ReasonTargetFound              = "TargetFound"
 	ReasonTargetNotFound           = "TargetNotFound"
 	ReasonTargetNotScalable        = "TargetNotScalable"
@@ -81,6 +82,11 @@ func conditionReasons() []Reason {
 		{ConditionReady, no, "ShapeUnknown", "The accelerator of the variant, or the number of devices per replica, is unknown, or a replica is of several pods, so the replicas are held."},
 		{ConditionReady, no, "CapacityUnknown", "How many more replicas fit is not known, so the replicas are held, as limited mode or spec.onUnknownCapacity says."},
 		{ConditionReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
+		{ConditionReady, no, ReasonNoReplicaServes, "Replicas are asked for and none serves, so nothing can be measured; the message says how many there are and how many have no node."},
+		{ConditionReady, no, "NoSlots", "No replica serves, and none fits on the cluster."},
+		{ConditionReady, no, "StartupOverdue", "No replica serves, and a starting one was not ready by its deadline."},
+		{ConditionReady, no, "RolloutPaused", "No replica serves, and the Deployment was paused before it made its first pods."},
+		{ConditionReady, no, "Preempted", "No replica serves, and a more important model, or an equally important one that has less of what it needs, takes the room."},
 		{ConditionReady, no, ReasonOptimizationFailed, "The last decision failed, so the replicas are held; the message says why."},
 		{ConditionReady, no, ReasonInvalidConfiguration, "The object holds a value that cannot be used; the message names the field."},
 
@@ -123,7 +129,7 @@ func conditionReasons() []Reason {
 		{ConditionCapacityKnown, no, "CapacityUnknown", "How many more replicas fit is not known; the message names the missing permission, or what is not modelled."},
 		{ConditionCapacityKnown, no, "ShapeUnknown", "What one replica takes is unknown."},
 
-		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},
+		{ConditionScalingLimited, no, ReasonNotLimited, "Nothing but the load settled the replicas, or they are held without metrics; the message says which."},
 		{ConditionScalingLimited, yes, "NoSlots", "Fewer replicas fit on the cluster than the load needs."},
 		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica was not ready by its deadline, so it no longer counts as supply."},
 		{ConditionScalingLimited, yes, "RolloutPaused", "The Deployment was paused before it made its first pods, so none come."},
