@@ -74,7 +74,7 @@ func Reasons() []Reason { return append(conditionReasons(), decisionReasons()...
 func conditionReasons() []Reason {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	return []Reason{
-		{ConditionReady, yes, ReasonReady, "The variant is being autoscaled."},
+		{ConditionReady, yes, ReasonReady, "The variant is being autoscaled: it can be decided on, and a replica serves, or none is asked for."},
 		{ConditionReady, no, ReasonDeploymentNotFound, "The scale target does not exist, or is being deleted; work resumes when it appears."},
 		{ConditionReady, no, ReasonTargetNotScalable, "The kind of the scale target is unknown to the cluster or has no scale subresource."},
 		{ConditionReady, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing permission."},
