@@ -39,7 +39,7 @@
 // others aside in turn, so that it never ends with less. A step is kept when it is better,
 // or not much worse; how much is allowed falls to nothing in the end (simulated annealing).
 // At the end the best choice of all stays, which always keeps limits and bounds. The number
-// of steps depends on the number of variants and not on time, and the numbers that are
+// of steps depends on the number of models and not on time, and the numbers that are
 // drawn are the same each time: so is the answer, wherever numbers are rounded alike.
 //
 // There is no proof that the answer is the best. The tests compare it with all that there

@@ -19,11 +19,11 @@ const (
 	mostMet = 8
 )
 
-// stepsFor is how many steps are worth while for so many variants. A step takes about half
-// a microsecond.
-func stepsFor(variants int) int {
-	const each, most, many, eachMore = 600, 24_000, 200, 10
-	return min(each*variants, most) + eachMore*max(0, variants-many)
+// stepsFor is how many steps are worth while for so many buyers. A step takes about half a
+// microsecond where they have some four variants each, and longer where they have more.
+func stepsFor(buyers int) int {
+	const each, most, many, eachMore = 2000, 24_000, 60, 35
+	return min(each*buyers, most) + eachMore*max(0, buyers-many)
 }
 
 // improve goes from one choice of the buyers to another that is not much worse. How much

@@ -81,6 +81,8 @@ func markets(buyers []*buyer, limits []float64) []*market {
 			}
 		}
 	}
+	// No two markets have a row in common.
+	left, takers := slices.Clone(limits), make([][]taker, len(limits))
 	var all []*market
 	byRow := map[int]*market{}
 	for i, b := range buyers {
@@ -90,7 +92,7 @@ func markets(buyers []*buyer, limits []float64) []*market {
 		}
 		m := byRow[row]
 		if m == nil || row < 0 {
-			m = &market{step: 1, left: slices.Clone(limits), takers: make([][]taker, len(limits))}
+			m = &market{step: 1, left: left, takers: takers}
 			byRow[row] = m
 			all = append(all, m)
 		}
@@ -118,9 +120,7 @@ func (m *market) join(b *buyer) {
 // and then at what cost.
 func (m *market) solve() {
 	m.unit = cmp.Or(m.unit, 1)
-	variants := 0
 	for _, b := range m.buyers {
-		variants += len(b.order)
 		b.ideal = b.cheapest()
 		for _, h := range b.order {
 			h.fuss = fine * m.unit
@@ -129,7 +129,7 @@ func (m *market) solve() {
 	if m.takeIdeals(m.buyers) {
 		return
 	}
-	steps, known := stepsFor(variants), 0
+	steps, known := stepsFor(len(m.buyers)), 0
 	left := 3 * steps
 	for block := range blocks(m.buyers) {
 		known += len(block)
