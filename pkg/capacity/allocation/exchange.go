@@ -17,7 +17,11 @@ const (
 	costHint = 1e-6
 	// mostMet is how many buyers a step may change before more important ones are let down.
 	mostMet = 8
+	// mostAsked is how many holdings of a row a step asks for what it needs. In a large cluster
+	// nearly all of them may have nothing to give.
+	mostAsked = 200
 )
+
 
 // stepsFor is how many steps are worth while for so many buyers. A step takes about half a
 // microsecond where they have some four variants each, and longer where they have more.
@@ -152,7 +156,7 @@ func (m *market) clearRow(row int, but *buyer, level int) bool {
 	}
 	there := m.takers[row]
 	at := m.draws.below(len(there))
-	for range there {
+	for range min(len(there), mostAsked) {
 		if at++; at >= len(there) {
 			at = 0
 		}
