@@ -22,7 +22,6 @@ const (
 	mostAsked = 200
 )
 
-
 // stepsFor is how many steps are worth while for so many buyers. A step takes about half a
 // microsecond where they have some four variants each, and longer where they have more.
 func stepsFor(buyers int) int {
