@@ -72,8 +72,8 @@ func modelTable(d Demo) PageTable {
 func comparisonTable(d Demo) PageTable {
 	t := PageTable{Caption: "The same traffic in virtual time, beside a HorizontalPodAutoscaler", Columns: []PageColumn{
 		{Name: "Model", Text: true},
-		{Group: "This autoscaler", Name: "met SLO"}, {Group: "This autoscaler", Name: "cost", Hint: "as a multiple of the least possible"},
-		{Group: "HPA", Name: "met SLO"}, {Group: "HPA", Name: "cost", Hint: "as a multiple of the least possible"},
+		{Group: "This autoscaler", Name: "met SLO"}, {Group: "This autoscaler", Name: "cost", Hint: "as a multiple of the least price of the load, in parts of replicas"},
+		{Group: "HPA", Name: "met SLO"}, {Group: "HPA", Name: "cost", Hint: "as a multiple of the least price of the load, in parts of replicas"},
 		{Group: "HPA", Name: "setting", Hint: "the best for this traffic, found by hindsight", Text: true},
 	}}
 	for _, m := range d.Models {

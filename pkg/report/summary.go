@@ -121,7 +121,7 @@ func (d Demo) comparisonLines(style Style) []string {
 		return nil
 	}
 	lines = append([]string{style.row(comparisonWidths, header(comparisonHeader))}, lines...)
-	return append(lines, style.paint(faint, "the same traffic; cost: over the least possible; the HPA has the setting that hindsight finds best"), "")
+	return append(lines, style.paint(faint, "the same traffic; cost: over the bound; the HPA has the setting that hindsight finds best"), "")
 }
 
 func times(factor float64) string { return fmt.Sprintf("%.2fx", factor) }
