@@ -89,19 +89,29 @@ func (k *kinds) lookup(gvk schema.GroupVersionKind) (found served, ok bool, err 
 // look asks the API server for its kinds, unless that was done just now, and waits for the answer as
 // long as the context allows. Discovery itself knows no context.
 func (k *kinds) look(ctx context.Context) error {
-	k.mu.Lock()
-	recent, err := !k.looked.IsZero() && k.now().Sub(k.looked) < lookAgain, k.err
-	k.mu.Unlock()
-	if recent {
+	if recent, err := k.recent(); recent {
 		return err
 	}
-	answer := k.looks.DoChan("", func() (any, error) { return nil, k.ask() })
+	answer := k.looks.DoChan("", func() (any, error) {
+		// Another look may have ended since.
+		if recent, err := k.recent(); recent {
+			return nil, err
+		}
+		return nil, k.ask()
+	})
 	select {
 	case got := <-answer:
 		return got.Err
 	case <-ctx.Done():
 		return fmt.Errorf("the API server does not say which kinds it serves: %w", context.Cause(ctx))
 	}
+}
+
+// recent reports whether a look was made just now, and its error.
+func (k *kinds) recent() (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.looked.IsZero() && k.now().Sub(k.looked) < lookAgain, k.err
 }
 
 // ask is one look. What it finds replaces what was known, except for groups that did not answer.
