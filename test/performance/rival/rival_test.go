@@ -1,7 +1,6 @@
 package rival
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -9,71 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+	"llmd.ai/workload-variant-autoscaler/test/performance/replaytest"
 )
-
-// smallProfile serves some ten short requests per second.
-var smallProfile = serving.Profile{Base: 10, PerRequest: 1, PerPrefillToken: 0.02, KVTokens: 50_000, BatchLimit: 32}
-
-// smallVariant has replicas of one device.
-func smallVariant(name string, accelerator capacity.Accelerator, cost capacity.Cost) replay.Variant {
-	return replay.Variant{
-		Name: name, Cost: cost, Request: replicaOf(accelerator, 1), Profile: smallProfile, Given: smallProfile,
-		Policy: decision.DefaultVariantPolicy(), Initial: -1,
-	}
-}
-
-// small is a model on two kinds of nodes, one of each.
-func small() *replay.Scenario {
-	return &replay.Scenario{
-		Name: "small", Cluster: &placement.Cluster{Nodes: append(nodes("h100", "H100", 1, 8), nodes("h200", "H200", 1, 8)...)},
-		Policy: decision.DefaultPolicy(), Variation: 0.1, Drain: 30 * time.Second,
-		Collection: replay.Collection{Scrape: 15 * time.Second, Window: time.Minute, Gateway: true},
-		Models: []replay.Model{{
-			Namespace: "default", ID: "small", SLO: capacity.SLO{TTFT: 1000, ITL: 40},
-			Variants: []replay.Variant{smallVariant("cheap", "H100", 2), smallVariant("dear", "H200", 3)},
-		}},
-	}
-}
-
-// short is traffic of short requests.
-func short(t *testing.T, points ...workload.Point) replay.Source {
-	t.Helper()
-	source := func() (workload.Stream, error) {
-		return workload.NewSynthetic(workload.Synthetic{
-			Rate: points, Seed: 7,
-			Input:  workload.Lengths{Mean: 200, Variation: 0.5, Max: 1000},
-			Output: workload.Lengths{Mean: 60, Variation: 0.5, Max: 300},
-		})
-	}
-	_, err := source()
-	require.NoError(t, err)
-	return source
-}
-
-// nodes are count nodes with 8 devices each, of which some are free.
-func nodes(prefix string, accelerator capacity.Accelerator, count, free int) []placement.Node {
-	var all []placement.Node
-	for i := range count {
-		whole := placement.Resources{Devices: 8, MilliCPU: 192_000, MemoryBytes: 2 << 40, Pods: 110}
-		n := placement.Node{Name: fmt.Sprintf("%s-%02d", prefix, i), Accelerator: accelerator, Allocatable: whole, Free: whole}
-		n.Free.Devices = free
-		all = append(all, n)
-	}
-	return all
-}
-
-func replicaOf(accelerator capacity.Accelerator, devices int) *placement.Request {
-	return &placement.Request{Shape: capacity.Shape{
-		Accelerator: accelerator, Devices: devices, Pods: 1, MilliCPU: 1000 * int64(devices), MemoryBytes: int64(devices) << 30,
-	}}
-}
 
 // everyRival is each of them once.
 var everyRival = []string{"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner"}
@@ -81,7 +20,7 @@ var everyRival = []string{"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", 
 func TestEveryRivalIsAPolicyOfTheReplay(t *testing.T) {
 	run := func(workers int) []replay.Result {
 		results, _, err := replay.Run(replay.Options{
-			Scenario: small(), Source: short(t, workload.Point{Rate: 2}, workload.Point{At: 150 * time.Second, Rate: 40}, workload.Point{At: 5 * time.Minute, Rate: 2}),
+			Scenario: replaytest.World(), Source: replaytest.Traffic(t, workload.Point{Rate: 2}, workload.Point{At: 150 * time.Second, Rate: 40}, workload.Point{At: 5 * time.Minute, Rate: 2}),
 			Policies: everyRival, Startups: []time.Duration{45 * time.Second}, Seed: 2, Workers: workers,
 		})
 		require.NoError(t, err)
@@ -199,8 +138,8 @@ func TestRivalsLeaveTheViewAlone(t *testing.T) {
 
 // Well tuned, each rival keeps up with a ramp, and costs little more than what is needed.
 func TestTunedRivalsFollowARamp(t *testing.T) {
-	s := small()
-	s.Cluster.Nodes = nodes("h100", "H100", 8, 8)
+	s := replaytest.World()
+	s.Cluster.Nodes = replaytest.Nodes("h100", "H100", 8, 8)
 	s.Models[0].Variants = s.Models[0].Variants[:1]
 	policies := []string{
 		"kpa:inflight=8,utilization=1", "kpa:rps=9,utilization=1",
@@ -208,7 +147,7 @@ func TestTunedRivalsFollowARamp(t *testing.T) {
 		"planner:predictor=kalman,interval=60s,itl=25,isl=200,osl=60", "planner:mode=load,itl=25,isl=200,osl=60",
 		"planner:mode=both,interval=60s,itl=30,isl=200,osl=60",
 	}
-	results, _, err := replay.Run(replay.Options{Scenario: s, Source: short(t, workload.Point{Rate: 30}, workload.Point{At: 30 * time.Minute, Rate: 120}, workload.Point{At: 40 * time.Minute, Rate: 120}), Policies: policies, Startups: []time.Duration{30 * time.Second}, Seed: 1})
+	results, _, err := replay.Run(replay.Options{Scenario: s, Source: replaytest.Traffic(t, workload.Point{Rate: 30}, workload.Point{At: 30 * time.Minute, Rate: 120}, workload.Point{At: 40 * time.Minute, Rate: 120}), Policies: policies, Startups: []time.Duration{30 * time.Second}, Seed: 1})
 	require.NoError(t, err)
 	for i, r := range results {
 		assert.Equal(t, policies[i], r.Policy)

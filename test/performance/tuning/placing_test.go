@@ -1,83 +1,23 @@
 package tuning
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+	"llmd.ai/workload-variant-autoscaler/test/performance/replaytest"
 )
-
-// smallProfile serves some ten short requests per second.
-var smallProfile = serving.Profile{Base: 10, PerRequest: 1, PerPrefillToken: 0.02, KVTokens: 50_000, BatchLimit: 32}
-
-// smallVariant has replicas of one device.
-func smallVariant(name string, accelerator capacity.Accelerator, cost capacity.Cost) replay.Variant {
-	return replay.Variant{
-		Name: name, Cost: cost, Request: replicaOf(accelerator, 1), Profile: smallProfile, Given: smallProfile,
-		Policy: decision.DefaultVariantPolicy(), Initial: -1,
-	}
-}
-
-// small is a model on two kinds of nodes, one of each.
-func small() *replay.Scenario {
-	return &replay.Scenario{
-		Name: "small", Cluster: &placement.Cluster{Nodes: append(nodes("h100", "H100", 1, 8), nodes("h200", "H200", 1, 8)...)},
-		Policy: decision.DefaultPolicy(), Variation: 0.1, Drain: 30 * time.Second,
-		Collection: replay.Collection{Scrape: 15 * time.Second, Window: time.Minute, Gateway: true},
-		Models: []replay.Model{{
-			Namespace: "default", ID: "small", SLO: capacity.SLO{TTFT: 1000, ITL: 40},
-			Variants: []replay.Variant{smallVariant("cheap", "H100", 2), smallVariant("dear", "H200", 3)},
-		}},
-	}
-}
-
-// short is traffic of short requests.
-func short(t *testing.T, points ...workload.Point) replay.Source {
-	t.Helper()
-	source := func() (workload.Stream, error) {
-		return workload.NewSynthetic(workload.Synthetic{
-			Rate: points, Seed: 7,
-			Input:  workload.Lengths{Mean: 200, Variation: 0.5, Max: 1000},
-			Output: workload.Lengths{Mean: 60, Variation: 0.5, Max: 300},
-		})
-	}
-	_, err := source()
-	require.NoError(t, err)
-	return source
-}
-
-// nodes are count nodes with 8 devices each, of which some are free.
-func nodes(prefix string, accelerator capacity.Accelerator, count, free int) []placement.Node {
-	var all []placement.Node
-	for i := range count {
-		whole := placement.Resources{Devices: 8, MilliCPU: 192_000, MemoryBytes: 2 << 40, Pods: 110}
-		n := placement.Node{Name: fmt.Sprintf("%s-%02d", prefix, i), Accelerator: accelerator, Allocatable: whole, Free: whole}
-		n.Free.Devices = free
-		all = append(all, n)
-	}
-	return all
-}
-
-func replicaOf(accelerator capacity.Accelerator, devices int) *placement.Request {
-	return &placement.Request{Shape: capacity.Shape{
-		Accelerator: accelerator, Devices: devices, Pods: 1, MilliCPU: 1000 * int64(devices), MemoryBytes: int64(devices) << 30,
-	}}
-}
 
 // A load test of one replica finds what the capacity model says of it, with the requests
 // that Little's law has at a time.
 func TestALoadTest(t *testing.T) {
-	trial, err := replay.NewTrial(replay.TrialOptions{Scenario: small(), Source: short(t, workload.Point{Rate: 5}, workload.Point{At: 5 * time.Minute, Rate: 5}), Startups: []time.Duration{0}})
+	trial, err := replay.NewTrial(replay.TrialOptions{Scenario: replaytest.World(), Source: replaytest.Traffic(t, workload.Point{Rate: 5}, workload.Point{At: 5 * time.Minute, Rate: 5}), Startups: []time.Duration{0}})
 	require.NoError(t, err)
 	placings := Placings(trial)
 	require.Len(t, placings, 2, "the other variant costs half as much again for the same, and both have room enough")
@@ -101,11 +41,11 @@ func TestPlacingsOfAScarceVariant(t *testing.T) {
 		2: {"", other, other + ",split=cheap:2", other + ",split=cheap:1"},
 		4: {"", other, other + ",split=cheap:4", other + ",split=cheap:3", other + ",split=cheap:2", other + ",split=cheap:1"},
 	} {
-		s := small()
+		s := replaytest.World()
 		s.Models[0].Variants[0].Policy.Max = room
 		s.Cluster.Nodes[0].Free.Devices = room
 		// It needs more than four of them.
-		trial, err := replay.NewTrial(replay.TrialOptions{Scenario: s, Source: short(t, workload.Point{Rate: 60}, workload.Point{At: 5 * time.Minute, Rate: 60}), Startups: []time.Duration{0}, Seed: 3})
+		trial, err := replay.NewTrial(replay.TrialOptions{Scenario: s, Source: replaytest.Traffic(t, workload.Point{Rate: 60}, workload.Point{At: 5 * time.Minute, Rate: 60}), Startups: []time.Duration{0}, Seed: 3})
 		require.NoError(t, err)
 		var settings []string
 		for _, p := range Placings(trial) {
@@ -137,11 +77,11 @@ func TestPlacingsOfAVariantThatIsTakenAway(t *testing.T) {
 		"another node of it always stays": {gone, 2, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := small()
+			s := replaytest.World()
 			s.Models[0].Variants[1].Cost = 5
-			s.Cluster = &placement.Cluster{Nodes: append(nodes("h100", "H100", tc.nodes, 8), nodes("h200", "H200", 1, 8)...)}
+			s.Cluster = &placement.Cluster{Nodes: append(replaytest.Nodes("h100", "H100", tc.nodes, 8), replaytest.Nodes("h200", "H200", 1, 8)...)}
 			s.Events = tc.events
-			trial, err := replay.NewTrial(replay.TrialOptions{Scenario: s, Source: short(t, workload.Point{Rate: 30}, workload.Point{At: 5 * time.Minute, Rate: 30}), Startups: []time.Duration{0}, Seed: 3})
+			trial, err := replay.NewTrial(replay.TrialOptions{Scenario: s, Source: replaytest.Traffic(t, workload.Point{Rate: 30}, workload.Point{At: 5 * time.Minute, Rate: 30}), Startups: []time.Duration{0}, Seed: 3})
 			require.NoError(t, err)
 			var settings []string
 			for _, p := range Placings(trial) {
