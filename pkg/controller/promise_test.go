@@ -101,15 +101,16 @@ func TestWhatAReplicaCosts(t *testing.T) {
 		devices     int
 		shape       *capacity.Shape
 		want        capacity.Cost
+		unpriced    bool
 	}{
-		"what the object says":              {"7.5", "H100", 8, shape("H100", 8, 1), 7.5},
-		"the devices of its pod":            {"", "H100", 8, shape("H100", 8, 1), 40},
-		"the devices of all its pods":       {"", "H100", 16, shape("H100", 8, 2), 80},
-		"the template counts":               {"", "H100", 1, shape("H100", 4, 1), 20},
-		"what the object says of its shape": {"", "H100", 2, nil, 10},
-		"a device without a price":          {"", "L40S", 4, shape("L40S", 4, 1), v1alpha1.DefaultCost * 4 * 45 / 80},
-		"no devices":                        {"", "", 0, shape("", 0, 1), v1alpha1.DefaultCost},
-		"nothing is known of it":            {"", "", 0, nil, v1alpha1.DefaultCost},
+		"what the object says":              {"7.5", "H100", 8, shape("H100", 8, 1), 7.5, false},
+		"the devices of its pod":            {"", "H100", 8, shape("H100", 8, 1), 40, false},
+		"the devices of all its pods":       {"", "H100", 16, shape("H100", 8, 2), 80, false},
+		"the template counts":               {"", "H100", 1, shape("H100", 4, 1), 20, false},
+		"what the object says of its shape": {"", "H100", 2, nil, 10, false},
+		"a device without a price":          {"", "L40S", 4, shape("L40S", 4, 1), v1alpha1.DefaultCost * 4 * 45 / 80, true},
+		"no devices":                        {"", "", 0, shape("", 0, 1), v1alpha1.DefaultCost, true},
+		"nothing is known of it":            {"", "", 0, nil, v1alpha1.DefaultCost, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +120,7 @@ func TestWhatAReplicaCosts(t *testing.T) {
 			var fact decision.Variant
 			v.price(&fact, costs)
 			assert.InDelta(t, float64(test.want), float64(fact.Cost), 0)
+			assert.Equal(t, test.unpriced, fact.Unpriced)
 			assert.Empty(t, v.notes)
 		})
 	}

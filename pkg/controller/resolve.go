@@ -130,6 +130,7 @@ func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
 	if fact.Cost, v.priced, err = costs.Replica(&v.object.Spec, device, count); err != nil {
 		v.invalid(err)
 	}
+	fact.Unpriced = !v.priced
 	profile, given, err := v.object.Spec.Profile()
 	switch {
 	case err != nil:

@@ -14,7 +14,8 @@ import (
 )
 
 // alternativeOf is the next best answer: the cheapest other mix of variants that would
-// serve what is asked for, and what it costs. It keeps the bounds of the objects. In a
+// serve what is asked for, and what it costs; where a price is not known, which devices it takes.
+// It keeps the bounds of the objects. In a
 // cluster that does not grow it fits: its replicas are those that hold a node already and
 // those for which the nodes have room all at once beside everything that this round asks
 // for, so what the answer's own new replicas take is not offered twice. Where the cluster
@@ -53,13 +54,10 @@ func alternativeOf(r *limit.Round, m *limit.Model, work allocation.Work) contrac
 	if !ok {
 		return contract.Finding{}
 	}
-	var parts []any
-	for i, n := range next.Replicas {
-		if n > 0 {
-			parts = append(parts, contract.SaysReplicasOf.With(n, variants[i].In.Name))
-		}
+	found := contract.SaysAlternative.With(allocate.PricedMix(variants, next.Replicas), next.Cost, best.Cost)
+	if allocate.Unpriced(variants) {
+		found = contract.SaysAlternativeUnpriced.With(allocate.UnpricedMix(variants, next.Replicas), allocate.UnpricedMix(variants, best.Replicas))
 	}
-	found := contract.SaysAlternative.With(contract.SaysMix.With(parts...), next.Cost, best.Cost)
 	if next.Cost < best.Cost {
 		return contract.Clauses(found, preferredWhy(r, m, variants, next))
 	}

@@ -89,6 +89,7 @@ type vessel struct {
 	unstated bool
 	stated   serving.Profile
 	cost     capacity.Cost
+	unpriced bool
 	request  *placement.Request
 	startup  time.Duration
 	// seen is the start-up that was observed last.
@@ -492,7 +493,7 @@ func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
 
 func (f *fluid) observe(v *vessel) Variant {
 	in := Variant{
-		Name: v.name, Current: v.replicas, Ready: v.count(serves), Request: v.request, Cost: v.cost,
+		Name: v.name, Current: v.replicas, Ready: v.count(serves), Request: v.request, Cost: v.cost, Unpriced: v.unpriced,
 		BatchLimit: v.profile.BatchLimit, BatchSource: serving.BatchStated, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true, Ordered: v.ordered,
 	}
 	switch {

@@ -206,7 +206,11 @@ func RecordGrowth(r *limit.Round, p *Purchase, v *limit.Variant) {
 	case n > 0:
 		v.Step(contract.StageAllocation, v.Target+n, m.Need.Reason, contract.SaysAdded.With(m.Need.Detail, n, m.Need.Required, v.Rate.Serves()))
 	case p.Dear[v].Times > 0:
-		v.Note(contract.StageAllocation, contract.ReasonSteady, contract.SaysTooDear.With(p.Dear[v].Times, p.Dear[v].Enough, m.Need.Required))
+		says := contract.SaysTooDear
+		if Unpriced(m.Variants) {
+			says = contract.SaysTooLarge
+		}
+		v.Note(contract.StageAllocation, contract.ReasonSteady, says.With(p.Dear[v].Times, p.Dear[v].Enough, m.Need.Required))
 	case p.short > 0 || v.Rate.Unfit() || v.Fleet.Paused > 0 || r.MayAdd(v) == 0:
 		reason, detail := r.Obstacle(v, p.ideal[v])
 		v.Note(contract.StageAllocation, reason, detail)

@@ -68,16 +68,20 @@ func ReplaceMix(r *limit.Round, m *limit.Model, ideal map[*limit.Variant]int, ma
 
 // MixChange is a change to another mix of variants: what it costs per hour, what the replicas
 // that are there do, and why it is made; lacked is set where another model lacks their room.
+// Of variants without a price, then and now say which devices they take.
 type MixChange struct {
-	Mix     map[*limit.Variant]int
-	is, was capacity.Cost
-	why     contract.Finding
-	lacked  bool
+	Mix            map[*limit.Variant]int
+	is, was        capacity.Cost
+	why, then, now contract.Finding
+	lacked         bool
 }
 
 // ChangeTo is the change to so many replicas of the candidates.
 func ChangeTo(candidates []*limit.Variant, replicas []int) MixChange {
 	c := MixChange{Mix: make(map[*limit.Variant]int, len(candidates)), why: contract.SaysCheaperMix.With()}
+	if Unpriced(candidates) {
+		c.why, c.then, c.now = contract.SaysSmallerMix.With(), UnpricedMix(candidates, replicas), UnpricedMix(candidates, targetsOf(candidates))
+	}
 	for i, v := range candidates {
 		c.Mix[v] = replicas[i]
 		c.is, c.was = c.is+v.In.Cost*capacity.Cost(replicas[i]), c.was+v.In.Cost*capacity.Cost(v.Target)
@@ -88,13 +92,21 @@ func ChangeTo(candidates []*limit.Variant, replicas []int) MixChange {
 	return c
 }
 
+// says tells that so many replicas are added for the change.
+func (c *MixChange) says(more int) contract.Finding {
+	if c.then.None() {
+		return contract.SaysSwitch.With(more, c.why, c.is, c.was)
+	}
+	return contract.SaysSwitchUnpriced.With(more, c.why, c.then, c.now)
+}
+
 // startMix starts as many of the mix as scaleUp allows now, and reports whether any.
 func startMix(r *limit.Round, m *limit.Model, candidates []*limit.Variant, c *MixChange) (begins bool) {
 	beside := time.Duration(0)
 	for _, v := range candidates {
 		more := min(c.Mix[v]-v.Target, r.MayAdd(v))
 		if more = r.HeldUp(v, v.Target+more, v.Target+more) - v.Target; more > 0 {
-			v.Step(contract.StageAllocation, v.Target+more, contract.ReasonCheaperVariant, contract.SaysSwitch.With(more, c.why, c.is, c.was))
+			v.Step(contract.StageAllocation, v.Target+more, contract.ReasonCheaperVariant, c.says(more))
 			begins, beside = true, max(beside, BesideFor(m, candidates, v))
 		}
 	}

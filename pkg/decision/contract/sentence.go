@@ -139,6 +139,8 @@ const (
 	SaysAsMuchAlike
 	// SaysAsMuchPerCost: whose rate per cost it is.
 	SaysAsMuchPerCost
+	// SaysAsMuchPerMemory: whose rate per memory of devices it is.
+	SaysAsMuchPerMemory
 	// SaysAsMuch: whose rate it is.
 	SaysAsMuch
 
@@ -245,12 +247,19 @@ const (
 	// SaysTooDear: how many times as much it costs (float64), up to what rate it is worth it, and what
 	// rate is required.
 	SaysTooDear
+	// SaysTooLarge: the same where a price is not known, and how many times as much memory of devices
+	// it takes.
+	SaysTooLarge
 	// SaysOthersCheaper: other variants are.
 	SaysOthersCheaper
 	// SaysSwitch: how many replicas are added, why, what the mix costs and what the last one cost.
 	SaysSwitch
+	// SaysSwitchUnpriced: how many replicas are added, why, the mix and the last one.
+	SaysSwitchUnpriced
 	// SaysCheaperMix: it costs less.
 	SaysCheaperMix
+	// SaysSmallerMix: its devices have less memory.
+	SaysSmallerMix
 	// SaysNeedsRoom: who needs the room of which variant (string).
 	SaysNeedsRoom
 	// SaysRemovedFirst: who needs the room of this one.
@@ -376,10 +385,14 @@ const (
 	SaysCapacityBinds
 	// SaysAlternative: the mix, what it costs and what is paid now.
 	SaysAlternative
-	// SaysMix: several findings of SaysReplicasOf.
+	// SaysAlternativeUnpriced: the mix, and the one of now.
+	SaysAlternativeUnpriced
+	// SaysMix: several findings of SaysReplicasOf or SaysReplicasTaking.
 	SaysMix
 	// SaysReplicasOf: how many replicas of which variant (string).
 	SaysReplicasOf
+	// SaysReplicasTaking: the same, and how many devices of which kind (capacity.Device) they take.
+	SaysReplicasTaking
 	// SaysIsHeld: the name of a variant, and why.
 	SaysIsHeld
 	// SaysHeldByScaleDown: the name of a variant.

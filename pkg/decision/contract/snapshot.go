@@ -104,6 +104,9 @@ type Variant struct {
 	Request *placement.Request
 	// Cost is the price of one replica per hour.
 	Cost capacity.Cost
+	// Unpriced says that nobody gave that price. Cost then counts the memory of the devices: it
+	// orders variants, and is no sum of money.
+	Unpriced bool
 	// Profile is the given latency model of one replica; the zero Profile means
 	// that none was given.
 	Profile serving.Profile

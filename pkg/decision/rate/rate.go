@@ -303,5 +303,9 @@ func (v *Variant) Priced(lenders []*Variant) (best *Variant, factor capacity.Rat
 	if best == nil || v.In.Cost <= 0 {
 		return nil, 0, contract.Finding{}
 	}
-	return best, capacity.Rate(v.In.Cost / best.In.Cost), contract.SaysAsMuchPerCost.With(best.In.Name)
+	says := contract.SaysAsMuchPerCost
+	if v.In.Unpriced || best.In.Unpriced {
+		says = contract.SaysAsMuchPerMemory
+	}
+	return best, capacity.Rate(v.In.Cost / best.In.Cost), says.With(best.In.Name)
 }

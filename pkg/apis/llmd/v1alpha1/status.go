@@ -168,7 +168,8 @@ type Decision struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Binds string `json:"binds,omitempty"`
-	// Alternative is the next best mix of replicas of the model's variants, with its price.
+	// Alternative is the next best mix of replicas of the model's variants, with its price; where
+	// a price is not known, with its devices.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Alternative string `json:"alternative,omitempty"`
