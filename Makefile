@@ -73,6 +73,7 @@ SAMPLE ?=
 #   VARIANTS, REPLICAS, NODES  the cluster of manager  (1000, 10 each, 1000)
 #   SPEED  1: autoscaling replays one hour at the full rate and tells its time
 #   QUICK  1: autoscaling in five minutes: few traces, few rivals, two seeds
+#   RECIPES  1: autoscaling judges against what others ship, and tunes nothing
 #   RUNS   file in which autoscaling notes its runs, to go on after an interruption
 #   RIVALS such a file of another commit, of which autoscaling takes over the runs of the rivals
 WHAT ?=
@@ -86,6 +87,7 @@ REPLICAS ?=
 NODES ?=
 SPEED ?=
 QUICK ?=
+RECIPES ?=
 RUNS ?=
 RIVALS ?=
 
@@ -126,7 +128,7 @@ bench: $(if $(filter manager scheduler,$(WHAT)),build) ## measure WHAT and write
 	@go build -C test/performance -o ../../bin/bench .
 	@bin/bench $(WHAT) $(call setting,DATA,data) $(call setting,SWEEP,sweep) $(call setting,RUN,run) $(call setting,LINK,link) \
 		$(call setting,PAIRS,pairs) $(call setting,VARIANTS,variants) $(call setting,REPLICAS,replicas) $(call setting,NODES,nodes) \
-		$(call setting,SPEED,speed) $(call setting,QUICK,quick) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
+		$(call setting,SPEED,speed) $(call setting,QUICK,quick) $(call setting,RECIPES,recipes) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
 		$(if $(filter autoscaling,$(WHAT)),--commit "$$(git describe --always --dirty 2>/dev/null)")
 
 soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json

@@ -33,6 +33,20 @@ type Looker interface {
 	Looks() (every, back time.Duration)
 }
 
+// LatencyReader is a policy that reads histograms of latencies, which the gateway then keeps.
+type LatencyReader interface {
+	// Latencies are the buckets of the histograms.
+	Latencies() simulation.Buckets
+}
+
+// latenciesOf are the buckets that a policy reads; nil for others.
+func latenciesOf(policy Policy) *simulation.Buckets {
+	if reader, ok := policy.(LatencyReader); ok {
+		return new(reader.Latencies())
+	}
+	return nil
+}
+
 // history is the scrapes of one replica.
 type history struct {
 	// phase is when within the interval it is scraped.
@@ -68,7 +82,7 @@ func (c *collector) tick(now time.Duration) {
 	interval := c.every
 	for m := range c.scenario.Models {
 		if c.scenario.Collection.Gateway && now%interval == c.phaseOf(c.scenario.Models[m].ID) {
-			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m)}),
+			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m), Latencies: c.world.Latencies(m)}),
 				now-c.keep, func(s GatewayScrape) time.Duration { return s.At })
 		}
 		for v := range c.scenario.Models[m].Variants {

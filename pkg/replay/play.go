@@ -138,7 +138,7 @@ func newStage(p *play, policy Policy, initial [][]int) (*stage, error) {
 		Cluster: p.scenario.Cluster, Models: p.scenario.served(initial), Drain: p.scenario.Drain, Seed: p.seed,
 		Startup: simulation.Startup{Mean: p.startup, Variation: p.scenario.Variation},
 		Events:  p.scenario.Events,
-		Done:    s.measure.outcome, Moved: s.measure.move,
+		Done:    s.measure.outcome, Moved: s.measure.move, Latencies: latenciesOf(policy),
 	})
 	if err != nil {
 		return nil, err

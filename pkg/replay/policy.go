@@ -110,4 +110,7 @@ func (s Scrape) KVUse() float64 {
 type GatewayScrape struct {
 	At time.Duration
 	simulation.Gateway
+	// Latencies are its histograms; nil unless the policy is a LatencyReader. Nobody changes
+	// them.
+	Latencies *simulation.Latencies
 }

@@ -189,6 +189,7 @@ func (w *World) end(r *replica) {
 // abandon has the requests of a replica fail, in the order in which it has them.
 func (w *World) abandon(r *replica) {
 	r.engine.drop(func(request Request) { w.fail(r.variant.index, request) })
+	r.sums.Prefilling = 0
 	r.settle(-r.inFlight)
 	r.next = never
 }
@@ -205,11 +206,12 @@ func (r *replica) settle(by int) {
 	r.load = float64(r.inFlight) / r.variant.weight
 }
 
-// observe adds up what the histograms of a model server see of an event.
+// observe adds up what the metrics of a model server see of an event.
 func (r *replica) observe(e *Event) {
 	switch e.Kind {
 	case FirstToken:
 		r.sums.FirstTokens++
+		r.sums.Prefilling -= e.Request.Input
 		r.sums.FirstToken += e.At - e.Times.Arrived
 	case Resumed:
 		r.sums.Tokens++

@@ -32,6 +32,7 @@ func (w *World) dispatch(m *model, request Request) {
 		return
 	}
 	best.settle(1)
+	best.sums.Prefilling += request.Input
 	best.next = best.engine.due()
 }
 

@@ -31,6 +31,8 @@ type WorldOptions struct {
 	Done func(Outcome)
 	// Moved, unless nil, is told of every step in the life of a replica.
 	Moved func(Move)
+	// Latencies, unless nil, has the router keep histograms with these buckets.
+	Latencies *Buckets
 }
 
 // Startup is a distribution of start-up times: log-normal, so never below zero.
@@ -161,6 +163,9 @@ type Metrics struct {
 	// from arrival to them.
 	FirstTokens uint64
 	FirstToken  time.Duration
+	// Prefilling is the number of tokens in the prompts of requests that came to it and have
+	// no first token yet: a gauge.
+	Prefilling int
 	// Tokens is the number of further tokens, and BetweenTokens the sum of the times
 	// before them.
 	Tokens        uint64

@@ -19,7 +19,7 @@ func NewWorld(o WorldOptions) (*World, error) {
 	}
 	w := &World{options: o, cluster: o.Cluster.Clone(), wake: never}
 	for i, served := range o.Models {
-		m := model{id: served.ID, variants: make([]variant, len(served.Variants))}
+		m := model{id: served.ID, variants: make([]variant, len(served.Variants)), latencies: newLatencies(o.Latencies)}
 		for j, v := range served.Variants {
 			m.variants[j] = variant{
 				ServedVariant: v, index: VariantIndex{Model: i, Variant: j}, slo: served.SLO,

@@ -323,6 +323,7 @@ func (b *bare) follow(now time.Duration, ended func(simulation.Event)) {
 		switch e.Kind {
 		case simulation.FirstToken:
 			b.sums.FirstTokens++
+			b.sums.Prefilling -= e.Request.Input
 			b.sums.FirstToken += e.At - e.Times.Arrived
 		case simulation.Resumed:
 			b.sums.Tokens++
@@ -397,6 +398,7 @@ func TestAgreesWithBareEngines(t *testing.T) {
 			require.NoError(t, best.engine.Submit(now, simulation.Request{ID: uint64(len(arrivals)), Input: input, Output: output}))
 			arrivals = append(arrivals, now)
 			best.inFlight++
+			best.sums.Prefilling += input
 			w.arrive(t, now, input, output)
 			checkMetrics(t, w, variants, engines, now)
 		}

@@ -51,6 +51,8 @@ type model struct {
 	serving    []*replica
 	queue      fifo
 	dispatched uint64
+	// latencies is nil without histograms.
+	latencies *Latencies
 }
 
 // variant is one variant with what there is of it.
@@ -151,6 +153,7 @@ func (w *World) run(r *replica) {
 			continue
 		}
 		r.settle(-1)
+		w.models[r.variant.index.Model].latencies.observe(arrivalOf(e.Request), e.Times.FirstToken, e.At, e.Request.Output)
 		w.endings = append(w.endings, ending{at: e.At, Outcome: Outcome{
 			Model: r.variant.index.Model, Variant: r.variant.index.Variant,
 			Arrived: arrivalOf(e.Request), FirstToken: e.Times.FirstToken, Finished: e.At,

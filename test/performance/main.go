@@ -14,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/test/performance/allocation"
 	"llmd.ai/workload-variant-autoscaler/test/performance/autoscaling"
 	"llmd.ai/workload-variant-autoscaler/test/performance/churn"
+	"llmd.ai/workload-variant-autoscaler/test/performance/episode"
 	"llmd.ai/workload-variant-autoscaler/test/performance/harness"
 	"llmd.ai/workload-variant-autoscaler/test/performance/manager"
 	"llmd.ai/workload-variant-autoscaler/test/performance/scheduler"
@@ -27,8 +28,9 @@ var benchmarks = []struct {
 	run                   func(context.Context, *harness.Call) error
 }{
 	{"allocation", "what to buy under shared limits against an exact solver, cbc", "DATA", allocation.Run},
-	{"autoscaling", "ours against all others at their best, on recorded traces", "DATA QUICK SPEED RUNS RIVALS", autoscaling.Run},
+	{"autoscaling", "ours against all others at their best, on recorded traces", "DATA QUICK RECIPES SPEED RUNS RIVALS", autoscaling.Run},
 	{"churn", "replicas that come and go, under several schedulers", "", churn.Run},
+	{"episode", "the published episode of llm-d's SLO-aware recipe, and ours on it", "", episode.Run},
 	{"go-benchmarks", "the pure packages and the scheduler plugin, by go test", "", goBenchmarks},
 	{"manager", "the whole manager on a cluster of many objects", "VARIANTS REPLICAS NODES", manager.Run},
 	{"scheduler", "our scheduler against the stock one on 5,000 fake nodes", "PAIRS", scheduler.Run},

@@ -34,6 +34,7 @@ type options struct {
 	runs, rivals       string
 	workers, seeds     int
 	quick, speed       bool
+	recipes            bool
 	markdown           bool
 }
 
@@ -54,6 +55,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.BoolVar(&o.quick, "quick", false, "few traces, two seeds, one start-up time, few families, hybrid alone and no single settings: five minutes")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the verdicts as a Markdown table, too")
 	flags.BoolVar(&o.speed, "speed", false, "replay one hour of the large service at its full rate in hybrid mode alone, and say how long it took")
+	flags.BoolVar(&o.recipes, "recipes", false, "judge hybrid mode against the recipes that others ship, each with its own settings, and tune nothing")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -71,6 +73,9 @@ func run(arguments []string, out, progress io.Writer) error {
 	chosen, err := o.chosen()
 	if err != nil {
 		return err
+	}
+	if o.recipes {
+		return againstRecipes(&o, chosen, out, progress)
 	}
 	began := time.Now()
 	b, err := judge(&o, chosen, progress)

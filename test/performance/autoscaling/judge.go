@@ -14,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+	"llmd.ai/workload-variant-autoscaler/test/performance/lesson"
 	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
 	"llmd.ai/workload-variant-autoscaler/test/performance/tuning"
 )
@@ -136,16 +137,16 @@ func prepare(o *options, t trial) ([]*replay.Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sweep.Trials(o.workers, o.seeds, func(i int) (*replay.Trial, error) {
+	return sweep.Each(o.workers, o.seeds, func(i int) (*replay.Trial, error) {
 		seed := uint64(firstSeed + i)
 		var counted workload.Dispersion
 		with := replay.TrialOptions{Scenario: s, Startups: t.startups, Seed: seed, Trace: &counted, Source: t.source(s, o.data, seed, &counted)}
 		if earlier := t.lesson(o.data, seed); earlier != nil {
-			learned, err := learn(replay.TrialOptions{Scenario: s, Startups: t.startups, Seed: seed, Source: earlier})
+			learned, err := lesson.Learn(replay.TrialOptions{Scenario: s, Startups: t.startups, Seed: seed, Source: earlier})
 			if err != nil {
 				return nil, err
 			}
-			with.Before = learned.of
+			with.Before = learned.Of
 		}
 		return replay.NewTrial(with)
 	})

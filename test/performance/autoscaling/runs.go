@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/test/performance/sweep"
@@ -128,6 +129,16 @@ func parse(file io.Reader) (of madeOf, all []sweep.Kept, end int64, err error) {
 		}
 		end += int64(len(line))
 	}
+}
+
+// made is the result of a run that went to its end; nil where there is none.
+func (r *runs) made(of string, startup time.Duration, seed int, policy string) *replay.Result {
+	for i := range r.known {
+		if k := &r.known[i]; k.Case == of && k.Startup == startup && k.Seed == seed && k.Policy == policy && k.Limit == (replay.Limit{}) && k.Result != nil {
+			return k.Result
+		}
+	}
+	return nil
 }
 
 // keep notes one run; nil where nothing is kept.

@@ -15,6 +15,10 @@ var rivals = []*replay.Family{
 	{Name: "saturation-v1", Settings: slices.Concat(saturationSettings, saturationV1Settings), New: maker(newV1)},
 	{Name: "saturation-v2", Settings: slices.Concat(saturationSettings, saturationV2Settings), New: maker(newV2)},
 	{Name: "planner", Settings: slices.Concat(plannerSettings, replay.DrivenSettings(false)), New: maker(newPlanner)},
+	{Name: "llmd-queue", Settings: recipeSettings, New: maker(newQueueRecipe)},
+	{Name: "llmd-saturation", Settings: recipeSettings, New: maker(newSaturationRecipe)},
+	{Name: "llmd-tokens", Settings: slices.Concat(tokenSettings, recipeSettings), New: maker(newTokenRecipe)},
+	{Name: "llmd-slo", Settings: slices.Concat(sloSettings, recipeSettings), New: maker(newSLORecipe)},
 }
 
 func init() {

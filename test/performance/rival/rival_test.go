@@ -15,7 +15,7 @@ import (
 )
 
 // everyRival is each of them once.
-var everyRival = []string{"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner"}
+var everyRival = []string{"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner", "llmd-queue", "llmd-saturation", "llmd-tokens", "llmd-slo"}
 
 func TestEveryRivalIsAPolicyOfTheReplay(t *testing.T) {
 	run := func(workers int) []replay.Result {
@@ -35,7 +35,7 @@ func TestEveryRivalIsAPolicyOfTheReplay(t *testing.T) {
 	}
 	assert.Equal(t, results, run(1), "at any number of workers")
 	names := replay.PolicyNames()
-	assert.Equal(t, []string{"kpa", "saturation-v1", "saturation-v2", "planner"}, names[len(names)-4:])
+	assert.Equal(t, []string{"kpa", "saturation-v1", "saturation-v2", "planner", "llmd-queue", "llmd-saturation", "llmd-tokens", "llmd-slo"}, names[len(names)-8:])
 }
 
 func TestRivalsHaveOneSpelling(t *testing.T) {
@@ -67,7 +67,7 @@ func TestRivalsHaveOneSpelling(t *testing.T) {
 
 // Whatever can be set is taken over, and shown to people.
 func TestEverySettingIsTakenOver(t *testing.T) {
-	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+	y := gatewayToy()
 	beside := map[string]string{
 		"planner target": "mode=load", "planner sensitivity": "mode=load", "planner level": "predictor=kalman", "planner trend": "predictor=kalman",
 		"planner noise": "predictor=kalman", "planner points": "predictor=kalman",
@@ -78,6 +78,7 @@ func TestEverySettingIsTakenOver(t *testing.T) {
 		"kvCacheThreshold": "0.77", "queueLengthThreshold": "77", "kvSpareTrigger": "0.77", "queueSpareTrigger": "77", "scaleUpThreshold": "0.77",
 		"scaleDownBoundary": "0.77", "mode": "both", "target": "latency", "predictor": "kalman", "interval": "77s", "reaction": "7s", "sensitivity": "77",
 		"ttft": "77", "itl": "77", "isl": "77", "osl": "77", "level": "77", "trend": "77", "noise": "77", "points": "77",
+		"bounds": "lifted", "velocity": "77", "histograms": "vllm",
 	}
 	for _, f := range rivals {
 		for _, s := range f.Settings {
@@ -125,7 +126,7 @@ func TestFlowIsSharedWithTheSplit(t *testing.T) {
 func TestRivalsLeaveTheViewAlone(t *testing.T) {
 	for _, name := range everyRival {
 		make3 := func() *toy {
-			y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+			y := gatewayToy()
 			y.inFlight = constant(60)
 			y.beat(0)
 			return y

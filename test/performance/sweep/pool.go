@@ -1,17 +1,13 @@
 package sweep
 
-import (
-	"sync"
+import "sync"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-)
-
-// Trials prepares trials, several at a time.
-func Trials(workers, n int, prepare func(i int) (*replay.Trial, error)) ([]*replay.Trial, error) {
+// Each makes n things, several at a time.
+func Each[T any](workers, n int, one func(i int) (T, error)) ([]T, error) {
 	p := newPool(workers, nil, nil)
-	trials, problems := make([]*replay.Trial, n), make([]error, n)
-	p.each(n, func(i int) { p.run(func() { trials[i], problems[i] = prepare(i) }) })
-	return trials, first(problems)
+	all, problems := make([]T, n), make([]error, n)
+	p.each(n, func(i int) { p.run(func() { all[i], problems[i] = one(i) }) })
+	return all, first(problems)
 }
 
 // pool runs work on so many processors as it may.

@@ -25,7 +25,7 @@ func hill(t *testing.T, name string, peak float64, seeds int) Case {
 	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{})
 	require.NoError(t, err)
 	c := Case{Name: name}
-	c.Trials, err = Trials(2, seeds, func(i int) (*replay.Trial, error) {
+	c.Trials, err = Each(2, seeds, func(i int) (*replay.Trial, error) {
 		return replay.NewTrial(replay.TrialOptions{
 			Scenario: s, Seed: uint64(i), Startups: []time.Duration{c.Startup},
 			Source: func() (workload.Stream, error) {

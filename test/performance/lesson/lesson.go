@@ -1,4 +1,4 @@
-package autoscaling
+package lesson
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 )
 
-// lesson is what each mode of ours learns of the variants, and of how well they kept the
+// Lesson is what each mode of ours learns of the variants, and of how well they kept the
 // promise, from the requests of an earlier time, with each start-up time.
-type lesson map[subject]decision.Memory
+type Lesson map[subject]decision.Memory
 
 // subject is a mode at its defaults, and a start-up time.
 type subject struct {
@@ -19,19 +19,19 @@ type subject struct {
 	startup time.Duration
 }
 
-// learn plays the earlier time, of which ours are told nothing.
-func learn(o replay.TrialOptions) (lesson, error) {
+// Learn plays the earlier time, of which ours are told nothing.
+func Learn(o replay.TrialOptions) (Lesson, error) {
 	o.Before = func(bool, time.Duration) decision.Memory { return decision.Memory{} }
 	earlier, err := replay.NewTrial(o)
 	if err != nil {
 		return nil, fmt.Errorf("the requests to learn from: %w", err)
 	}
-	l := lesson{}
+	l := Lesson{}
 	for _, startup := range o.Startups {
 		for _, hybrid := range []bool{true, false} {
-			policy := ours[1]
+			policy := "capacity-only"
 			if hybrid {
-				policy = ours[0]
+				policy = "hybrid"
 			}
 			_, _, err := earlier.Play(replay.Play{Policy: policy, Startup: startup, After: func(m decision.Memory) { l[subject{hybrid, startup}] = learnt(m) }})
 			if err != nil {
@@ -42,9 +42,9 @@ func learn(o replay.TrialOptions) (lesson, error) {
 	return l, nil
 }
 
-// of is what a mode begins with. The lesson was at another time: the decision takes a memory
+// Of is what a mode begins with. The lesson was at another time: the decision takes a memory
 // that is later than now for that of a clock that came back, and forgets when things were.
-func (l lesson) of(hybrid bool, startup time.Duration) decision.Memory {
+func (l Lesson) Of(hybrid bool, startup time.Duration) decision.Memory {
 	m := l[subject{hybrid, startup}]
 	m.Time = time.Unix(0, 0).UTC().Add(math.MaxInt64)
 	return m

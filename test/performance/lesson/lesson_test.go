@@ -1,4 +1,4 @@
-package autoscaling
+package lesson
 
 import (
 	"errors"
@@ -14,6 +14,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
+// startups are the only one that is learned with.
+var startups = []time.Duration{time.Minute}
+
 func TestALessonIsOfTheVariantsAlone(t *testing.T) {
 	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{})
 	require.NoError(t, err)
@@ -21,11 +24,11 @@ func TestALessonIsOfTheVariantsAlone(t *testing.T) {
 		stream, _, err := workload.Named("ramp", 1)
 		return workload.Limit(stream, 8*time.Minute), err
 	}
-	l, err := learn(replay.TrialOptions{Scenario: s, Source: short, Startups: minute, Seed: 1})
+	l, err := Learn(replay.TrialOptions{Scenario: s, Source: short, Startups: startups, Seed: 1})
 	require.NoError(t, err)
 	require.Len(t, l, 2, "of each mode")
 	for _, hybrid := range []bool{true, false} {
-		m := l.of(hybrid, minute[0])
+		m := l.Of(hybrid, startups[0])
 		assert.True(t, m.Time.After(time.Now()), "whatever comes is before it")
 		assert.NotEmpty(t, m.Variants)
 		require.Len(t, m.Models, 1)
@@ -33,6 +36,6 @@ func TestALessonIsOfTheVariantsAlone(t *testing.T) {
 			assert.Equal(t, &decision.ModelMemory{Attained: of.Attained}, of, "what came then is not what comes now")
 		}
 	}
-	_, err = learn(replay.TrialOptions{Scenario: s, Startups: minute, Source: func() (workload.Stream, error) { return nil, errors.New("gone") }})
+	_, err = Learn(replay.TrialOptions{Scenario: s, Startups: startups, Source: func() (workload.Stream, error) { return nil, errors.New("gone") }})
 	require.ErrorContains(t, err, "the requests to learn from: gone")
 }
