@@ -3,7 +3,6 @@ package simulation
 import (
 	"slices"
 	"sort"
-	"time"
 )
 
 // Buckets are the upper bounds of the buckets of a model's histograms, in seconds and rising.
@@ -12,10 +11,17 @@ type Buckets struct {
 	// FirstToken is for the time from arrival to the first token, PerToken for the mean time
 	// of a request per further token.
 	FirstToken, PerToken []float64
+	// Servers has the histograms be the sum of those of the servers, as vLLM has them: the
+	// first token counts from when the request came to its server, and as soon as it is there.
+	// Else they are the router's, which takes note of a request when it ends.
+	Servers bool
 }
 
-// Latencies are the histograms of what the router saw of the requests of a model.
-type Latencies struct{ FirstToken, PerToken Histogram }
+// Latencies are the histograms of the requests of a model.
+type Latencies struct {
+	FirstToken, PerToken Histogram
+	servers              bool
+}
 
 // Histogram counts observations by size, as a classic histogram of Prometheus does.
 type Histogram struct {
@@ -83,26 +89,31 @@ func newLatencies(b *Buckets) *Latencies {
 	if b == nil {
 		return nil
 	}
-	return &Latencies{FirstToken: NewHistogram(b.FirstToken), PerToken: NewHistogram(b.PerToken)}
+	return &Latencies{FirstToken: NewHistogram(b.FirstToken), PerToken: NewHistogram(b.PerToken), servers: b.Servers}
 }
 
-// observe takes in a request that has its last token.
-func (l *Latencies) observe(arrived, first, last time.Duration, output int) {
-	if l == nil {
-		return
-	}
-	l.FirstToken.Observe((first - arrived).Seconds())
-	if output > 1 {
-		l.PerToken.Observe((last - first).Seconds() / float64(output-1))
+// observe takes in what happened to a request.
+func (l *Latencies) observe(e *Event) {
+	switch {
+	case l == nil:
+	case e.Kind == FirstToken && l.servers:
+		l.FirstToken.Observe((e.At - e.Times.Arrived).Seconds())
+	case e.Kind == Finished:
+		if !l.servers {
+			l.FirstToken.Observe((e.Times.FirstToken - arrivalOf(e.Request)).Seconds())
+		}
+		if further := e.Request.Output - 1; further > 0 {
+			l.PerToken.Observe((e.At - e.Times.FirstToken).Seconds() / float64(further))
+		}
 	}
 }
 
 // Latencies are the histograms of a model as they are now; nil where the options ask for
-// none. A request is in them from its last token on, as in those of llm-d's router.
+// none.
 func (w *World) Latencies(model int) *Latencies {
 	l := w.models[model].latencies
 	if l == nil {
 		return nil
 	}
-	return &Latencies{FirstToken: l.FirstToken.clone(), PerToken: l.PerToken.clone()}
+	return &Latencies{FirstToken: l.FirstToken.clone(), PerToken: l.PerToken.clone(), servers: l.servers}
 }

@@ -73,5 +73,20 @@ func TestTheRouterNotesLatenciesWhenRequestsEnd(t *testing.T) {
 	assert.Equal(t, &want, w.Latencies(0))
 	assert.Zero(t, w.Replicas(simulation.VariantIndex{})[0].Metrics.Prefilling)
 
+	// The servers' own have a first token as soon as it is there.
+	buckets.Servers = true
+	w = world(t, simulation.WorldOptions{Latencies: &buckets}, single(1))
+	require.NoError(t, w.Arrive(simulation.Arrival{Request: workload.Request{Input: 100, Output: 50}}))
+	noted := 0
+	for now := time.Duration(0); len(w.done) == 0; now += time.Millisecond {
+		if w.Latencies(0).FirstToken.Counts[0]+w.Latencies(0).FirstToken.Counts[1] > 0 {
+			noted++
+		}
+		assert.Equal(t, []uint64{0, 0, 0}, w.Latencies(0).PerToken.Counts)
+		w.Advance(now)
+	}
+	assert.Greater(t, noted, 49, "for all the time of the other tokens")
+	assert.Equal(t, uint64(1), w.Latencies(0).PerToken.Counts[0]+w.Latencies(0).PerToken.Counts[1]+w.Latencies(0).PerToken.Counts[2])
+
 	assert.Nil(t, world(t, simulation.WorldOptions{}, single(1)).Latencies(0), "who asks for none has none")
 }

@@ -31,7 +31,7 @@ type WorldOptions struct {
 	Done func(Outcome)
 	// Moved, unless nil, is told of every step in the life of a replica.
 	Moved func(Move)
-	// Latencies, unless nil, has the router keep histograms with these buckets.
+	// Latencies, unless nil, keeps histograms with these buckets.
 	Latencies *Buckets
 }
 

@@ -149,11 +149,11 @@ func (w *World) run(r *replica) {
 	for i := range events {
 		e := &events[i]
 		r.observe(e)
+		w.models[r.variant.index.Model].latencies.observe(e)
 		if e.Kind != Finished {
 			continue
 		}
 		r.settle(-1)
-		w.models[r.variant.index.Model].latencies.observe(arrivalOf(e.Request), e.Times.FirstToken, e.At, e.Request.Output)
 		w.endings = append(w.endings, ending{at: e.At, Outcome: Outcome{
 			Model: r.variant.index.Model, Variant: r.variant.index.Variant,
 			Arrived: arrivalOf(e.Request), FirstToken: e.Times.FirstToken, Finished: e.At,

@@ -68,11 +68,11 @@ func TestMeanReplicasByHand(t *testing.T) {
 		return replay.RecordedDecision{At: seconds(at), From: from, To: to}
 	}
 	loaded := seconds(100)
-	assert.InDelta(t, 3, replicas(3, nil, loaded), 1e-9, "nothing changes")
+	assert.InDelta(t, 3, replicas(nil, loaded), 1e-9, "nothing changes")
 	// 40 s of 3 and 60 s of 5, and then 20 s until they are 3 again.
-	assert.InDelta(t, (40*3+60*5+20*5)/120.0, replicas(3, []replay.RecordedDecision{change(40, 3, 5), change(120, 5, 3)}, loaded), 1e-9)
-	assert.InDelta(t, (40*3+30*5+30*3)/100.0, replicas(3, []replay.RecordedDecision{change(40, 3, 5), change(70, 5, 3)}, loaded), 1e-9)
-	assert.InDelta(t, (40*3+60*5+20*5)/120.0, replicas(3, []replay.RecordedDecision{change(40, 3, 5), change(120, 5, 3), change(150, 3, 4)}, loaded), 1e-9, "what comes after the end does not count")
+	assert.InDelta(t, (40*3+60*5+20*5)/120.0, replicas([]replay.RecordedDecision{change(40, 3, 5), change(120, 5, 3)}, loaded), 1e-9)
+	assert.InDelta(t, (40*3+30*5+30*3)/100.0, replicas([]replay.RecordedDecision{change(40, 3, 5), change(70, 5, 3)}, loaded), 1e-9)
+	assert.InDelta(t, (40*3+60*5+20*5)/120.0, replicas([]replay.RecordedDecision{change(40, 3, 5), change(120, 5, 3), change(150, 3, 4)}, loaded), 1e-9, "what comes after the end does not count")
 }
 
 // Both a fleet for the peak and hybrid mode keep what they should in one episode.

@@ -48,15 +48,15 @@ func play(seed uint64, policies []string) ([]front.Point, error) {
 		if err != nil {
 			return nil, err
 		}
-		points[i] = front.Point{Attainment: result.Attainment, Cost: replicas(least, recording.Decisions, length(scored))}
+		points[i] = front.Point{Attainment: result.Attainment, Cost: replicas(recording.Decisions, length(scored))}
 	}
 	return points, nil
 }
 
-// replicas are the mean wanted ones from the beginning until the load has ended and they are
-// back at the least, as the published score has it.
-func replicas(start int, changes []replay.RecordedDecision, loaded time.Duration) float64 {
-	now, since, sum := start, time.Duration(0), 0.0
+// replicas are the mean wanted ones from the beginning, with the least, until the load has ended
+// and they are back there, as the published score has it.
+func replicas(changes []replay.RecordedDecision, loaded time.Duration) float64 {
+	now, since, sum := least, time.Duration(0), 0.0
 	end := loaded
 	for _, c := range changes {
 		if c.At > loaded && now == least {

@@ -45,6 +45,7 @@ var sloBuckets = map[string]simulation.Buckets{
 		},
 	},
 	fromServer: {
+		Servers: true,
 		FirstToken: []float64{
 			0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560,
 		},
@@ -69,9 +70,10 @@ var sloSettings = []replay.Setting{{Key: "histograms", Form: replay.OneOf(fromRo
 // from ten replicas on it takes no step of one. The bounds are 3 and 8 replicas.
 //
 // The promise is the model's, as its guide has every user write; without one it is the shipped
-// 3 s and 100 ms. The router notes the latencies of a request when it ends. The guide prefers
-// what a model of the router predicts, and falls back to what was measured, which is what is
-// modelled here.
+// 3 s and 100 ms. The router notes the latencies of a request when it ends
+// (predicted-latency-producer), and vLLM that of the first token when it is there. The guide
+// prefers what a model of the router predicts, and falls back to what was measured, which is
+// what is modelled here.
 type sloRecipe struct {
 	recipe
 	source     string
