@@ -41,9 +41,19 @@ func TestTheMeanOverTheRecipes(t *testing.T) {
 	two := judgeRecipes("b", entryOf("hybrid", front.Point{Attainment: 0.9, Cost: 4}, front.Point{Attainment: 0.9, Cost: 4}), other)
 	r := shippedResults{Seeds: 2, Cases: []shippedCase{one, two}}
 	r.judge()
-	assert.InDelta(t, 0.707107, *r.Mean, 1e-6, "the root of 0.5 times 1")
-	assert.InDelta(t, 0.707107, *r.MeanToCheapest, 1e-6)
+	assert.InDelta(t, 0.707107, *r.Mean.Ratio, 1e-6, "the root of 0.5 times 1")
+	assert.Equal(t, r.Mean, r.Reached)
+	assert.InDelta(t, 0.707107, *r.ToCheapest, 1e-6)
 	assert.Equal(t, front.Holds, r.Answer)
+
+	// A case in which no recipe attains as much bounds the mean, and says nothing of the others.
+	r.Cases = append(r.Cases, judgeRecipes("c", entryOf("hybrid", front.Point{Attainment: 0.95, Cost: 12}, front.Point{Attainment: 0.95, Cost: 12}), other))
+	r.judge()
+	assert.InDelta(t, 1.144714, *r.Mean.Ratio, 1e-6, "the cube root of 0.5 times 1 times 3")
+	assert.Equal(t, front.Above, r.Mean.Is)
+	assert.Equal(t, 2, r.Reached.Cases)
+	assert.InDelta(t, 0.707107, *r.Reached.Ratio, 1e-6)
+	assert.Equal(t, front.NotShown, r.Answer)
 }
 
 // Each recipe is a policy that is written in one way, and the runs are kept and taken over.
