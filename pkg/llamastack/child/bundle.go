@@ -22,6 +22,8 @@ type Source struct {
 	// Name says where it is, for errors.
 	Name string
 	Data string
+	// Foreign is that the author of the server may not read it, so that no error quotes it.
+	Foreign bool
 }
 
 // Bundle joins the certificates of the sources, in their order. Whatever else is in them
@@ -59,7 +61,10 @@ func certificates(source Source) ([][]byte, error) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		switch _, err := x509.ParseCertificate(block.Bytes); {
+		case err != nil && source.Foreign:
+			return nil, fmt.Errorf("certificate %d in %s cannot be read: correct it there", len(found)+1, source.Name)
+		case err != nil:
 			return nil, fmt.Errorf("certificate %d in %s cannot be read: %w", len(found)+1, source.Name, err)
 		}
 		found = append(found, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}))

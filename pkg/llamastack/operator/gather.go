@@ -123,23 +123,27 @@ func overrideKey(object *v1alpha2.LlamaStackDistribution) types.NamespacedName {
 }
 
 // gatherOverride mounts the ConfigMap of the object; a pod can mount one of another
-// namespace only as a copy.
+// namespace only as a copy, which that ConfigMap has to allow.
 func (o *operator) gatherOverride(ctx context.Context, p *plan) error {
 	key := overrideKey(p.Object)
-	var found corev1.ConfigMap
-	if err := o.api.Get(ctx, key, &found); err != nil {
-		return fmt.Errorf("reading the ConfigMap %s of spec.overrideConfig: %w", key, err)
+	foreign := key.Namespace != p.Object.Namespace
+	found, err := o.readConfigMap(ctx, p.Object.Namespace, key, "spec.overrideConfig")
+	if err != nil {
+		return err
 	}
 	text, ok := found.Data[configEntry]
 	if !ok {
 		return fmt.Errorf("the ConfigMap %s of spec.overrideConfig has no entry %s: add it", key, configEntry)
 	}
-	if err := configuration.CheckOverride([]byte(text)); err != nil {
+	switch err := configuration.CheckOverride([]byte(text)); {
+	case err != nil && foreign: // the error quotes what is there
+		return fmt.Errorf("the entry %s of the ConfigMap %s of spec.overrideConfig is no configuration of version 1 or 2: correct it there", configEntry, key)
+	case err != nil:
 		return fmt.Errorf("the ConfigMap %s of spec.overrideConfig: %w", key, err)
 	}
 	p.source, p.hash = v1alpha2.ConfigSourceOverride, configuration.Hash([]byte(text))
 	p.Configuration = &child.Configuration{ConfigMap: key.Name, Hash: p.hash}
-	if key.Namespace != p.Object.Namespace {
+	if foreign {
 		p.Configuration.ConfigMap, p.Configuration.Text = child.UserConfigName(p.Object.Name), []byte(text)
 	}
 	return nil
@@ -231,16 +235,16 @@ func bundleKey(object *v1alpha2.LlamaStackDistribution) (key types.NamespacedNam
 func (o *operator) gatherBundle(ctx context.Context, object *v1alpha2.LlamaStackDistribution) ([]byte, error) {
 	var sources []child.Source
 	if key, entries, ok := bundleKey(object); ok {
-		var found corev1.ConfigMap
-		if err := o.api.Get(ctx, key, &found); err != nil {
-			return nil, fmt.Errorf("reading the ConfigMap %s of spec.networking.tls.caBundle: %w", key, err)
+		found, err := o.readConfigMap(ctx, object.Namespace, key, "spec.networking.tls.caBundle")
+		if err != nil {
+			return nil, err
 		}
 		for _, entry := range entries {
 			data, ok := found.Data[entry]
 			if !ok || strings.Contains(entry, "..") || strings.Contains(entry, "/") {
 				return nil, fmt.Errorf("the ConfigMap %s of spec.networking.tls.caBundle has no entry %q: add it", key, entry)
 			}
-			sources = append(sources, child.Source{Name: fmt.Sprintf("the entry %q of the ConfigMap %s", entry, key), Data: data})
+			sources = append(sources, child.Source{Name: fmt.Sprintf("the entry %q of the ConfigMap %s", entry, key), Data: data, Foreign: key.Namespace != object.Namespace})
 		}
 	}
 	var platform corev1.ConfigMap

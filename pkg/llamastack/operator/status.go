@@ -37,6 +37,7 @@ const (
 	conditionUpdated    = "DeploymentUpdated"
 	conditionAvailable  = "Available"
 	conditionExternal   = "ExternalProvidersApplied"
+	conditionConfigMaps = "ConfigMapsReadable"
 )
 
 // status writes the status of one object, in the order in which a turn finds it out.
@@ -110,6 +111,7 @@ func (s *status) gathered(p *plan, version string, err error) {
 		s.refused(err)
 		return
 	}
+	s.drop(conditionConfigMaps)
 	st.ResolvedDistribution = &v1alpha2.ResolvedDistribution{Image: p.Image, ConfigSource: p.source, ConfigHash: p.hash}
 	if len(p.Secrets) > 0 {
 		s.set(conditionSecrets, true, "AllSecretsFound", "every Secret that the object names has the entry that it names")
@@ -143,6 +145,7 @@ func (s *status) generated(g *configuration.Generated, c *child.Configuration) {
 
 // refused says why an object cannot be run. Its children stay as they are.
 func (s *status) refused(err error) {
+	s.readable(err)
 	var secret *secretError
 	if errors.As(err, &secret) {
 		if s.isNews(conditionSecrets, secret.reason, err.Error()) {
@@ -160,6 +163,22 @@ func (s *status) refused(err error) {
 	}
 	s.set(conditionUpdated, false, "DeploymentUpdateSkipped", "the Deployment stays as it is: "+err.Error())
 	s.fail(err)
+}
+
+// reasonNotAllowed is that a ConfigMap of another namespace does not allow to be read.
+const reasonNotAllowed = "NotAllowed"
+
+// readable says what a ConfigMap of another namespace lacks; nothing where something else is
+// wrong.
+func (s *status) readable(err error) {
+	if !isForbidden(err) {
+		s.drop(conditionConfigMaps)
+		return
+	}
+	if s.isNews(conditionConfigMaps, reasonNotAllowed, err.Error()) {
+		s.tell(corev1.EventTypeWarning, "ConfigMapNotAllowed", "Read", err.Error())
+	}
+	s.set(conditionConfigMaps, false, reasonNotAllowed, err.Error())
 }
 
 // reasonUpgrade is that the configuration of an object could be generated, and cannot from

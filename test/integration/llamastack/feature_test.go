@@ -14,6 +14,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/operator"
 )
 
 // settings changes the operator's ConfigMap for the test.
@@ -117,7 +118,8 @@ func TestConfigMapsOfAnotherNamespace(t *testing.T) {
 	namespace, other := space(t), space(t)
 	bundle := authority(t)
 	create(t,
-		&corev1.ConfigMap{ObjectMeta: named(other, "ca"), Data: map[string]string{"a.crt": bundle, "b.crt": authority(t)}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "ca", Annotations: map[string]string{operator.AnnotationAllowedNamespaces: "*"}},
+			Data: map[string]string{"a.crt": bundle, "b.crt": authority(t)}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "config", Labels: map[string]string{"llamastack.io/watch": "true"}}, Data: map[string]string{"config.yaml": "version: 2\n"}})
 	create(t, view(t, namespace, "demo", `
 server:
@@ -125,6 +127,11 @@ server:
   userConfig: {configMapName: config, configMapNamespace: `+other+`}
   tlsConfig: {caBundle: {configMapName: ca, configMapNamespace: `+other+`, configMapKeys: [a.crt]}}`))
 	object := &v1alpha2.LlamaStackDistribution{ObjectMeta: named(namespace, "demo")}
+	reaches(t, object, v1alpha2.PhaseFailed)
+	assert.Contains(t, conditionOf(object, "ConfigMapsReadable").Message, "add the annotation llamastack.io/allowed-namespaces: "+namespace+" to it")
+	edit(t, &corev1.ConfigMap{ObjectMeta: named(other, "config")}, func(c *corev1.ConfigMap) {
+		c.Annotations = map[string]string{operator.AnnotationAllowedNamespaces: namespace}
+	})
 	reaches(t, object, v1alpha2.PhaseReady)
 	assert.Equal(t, bundle, read(t, &corev1.ConfigMap{ObjectMeta: named(namespace, "demo-ca-bundle")}).Data["ca-bundle.crt"])
 	assert.Equal(t, "/etc/ssl/certs/ca-bundle/ca-bundle.crt", environment(read(t, deploymentOf(object)))["SSL_CERT_FILE"])
