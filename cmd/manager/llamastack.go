@@ -50,7 +50,7 @@ func llamaStackWebhooks(ctx context.Context, mgr ctrl.Manager, c config.Config, 
 			return err
 		}
 		return operator.Add(mgr, operator.Options{
-			Server: asker{}, Clock: clock.RealClock{}, Version: release.This().Version,
+			Server: asker{llamaserver.New(c.LlamaStackServerAddress)}, Clock: clock.RealClock{}, Version: release.This().Version,
 			Namespace: c.PodNamespace, WatchNamespace: c.WatchNamespace,
 		})
 	}
@@ -87,7 +87,7 @@ func llamaStackOff(ctx context.Context, mgr ctrl.Manager, features featuregate.F
 }
 
 // asker lets the operator ask servers.
-type asker struct{ client llamaserver.Client }
+type asker struct{ client *llamaserver.Client }
 
 // Look implements operator.Server.
 func (a asker) Look(ctx context.Context, url string) operator.Answer {

@@ -26,6 +26,9 @@ type Static struct {
 	Serving        Serving
 	LeaderElection LeaderElection
 	Webhook        Webhook
+	// LlamaStackServerAddress, host:port, stands in the place of every Llama Stack server's Service;
+	// empty on a network that knows Services.
+	LlamaStackServerAddress string
 	// RESTClientTimeout bounds one request to the API server.
 	RESTClientTimeout time.Duration
 	// WatchNamespace is the only namespace that is watched; empty means all.

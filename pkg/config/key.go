@@ -179,6 +179,8 @@ func programKeys() []Key {
 			text(func(c *Config) *string { return &c.Webhook.PodsConfiguration })),
 		static("WEBHOOK_SCHEDULER_NAME", "variant-scheduler", "schedulerName that WEBHOOK_PLACE_PODS fills in.",
 			text(func(c *Config) *string { return &c.Webhook.Scheduler })),
+		static("LLAMASTACK_SERVER_ADDRESS", "", "Address, host:port, where every Llama Stack server is asked how it is, for a network that does not know Services by their names. Without it, each one at its Service.",
+			text(func(c *Config) *string { return &c.LlamaStackServerAddress })),
 
 		Key{Name: "LOG_LEVEL", Default: "2", Help: "How much is logged: error, warn, info or debug, or the number of -v, from 0 to 10: 2 shows the decisions, 4 their inputs and scores."}.
 			with(verbosity(func(c *Config) *int { return &c.Verbosity })).alias("v"),

@@ -46,7 +46,7 @@ var offWhenEmpty = []string{
 	"PROMETHEUS_BEARER_TOKEN", "PROMETHEUS_TOKEN_PATH", "PROMETHEUS_CA_CERT_PATH", "PROMETHEUS_CLIENT_CERT_PATH",
 	"PROMETHEUS_CLIENT_KEY_PATH", "PROMETHEUS_SERVER_NAME", "PROMETHEUS_HTTP_CONFIG_PATH", "PROMETHEUS_MATCHERS", "POD_METRICS_TOKEN_PATH",
 	"POD_METRICS_CA_CERT_PATH", "POD_METRICS_SERVER_NAME", "GATEWAY_METRICS_URLS", "GATEWAY_NAMESPACES", "EPP_METRIC_READER_BEARER_TOKEN",
-	"GATEWAY_METRICS_TOKEN_PATH", "GATEWAY_METRICS_CA_CERT_PATH", "METRICS_CERT_PATH", "WEBHOOK_HOST",
+	"GATEWAY_METRICS_TOKEN_PATH", "GATEWAY_METRICS_CA_CERT_PATH", "METRICS_CERT_PATH", "WEBHOOK_HOST", "LLAMASTACK_SERVER_ADDRESS",
 	"WEBHOOK_CERT_SECRET", "WATCH_NAMESPACE", "CONTROLLER_INSTANCE", "POD_NAME",
 }
 
@@ -127,6 +127,7 @@ var values = map[string]struct {
 	"WEBHOOK_PLACE_PODS":                             {"true", func(c config.Config) any { return c.Webhook.PlacePods }, true},
 	"WEBHOOK_PODS_CONFIGURATION_NAME":                {"pods", func(c config.Config) any { return c.Webhook.PodsConfiguration }, "pods"},
 	"WEBHOOK_SCHEDULER_NAME":                         {"packer", func(c config.Config) any { return c.Webhook.Scheduler }, "packer"},
+	"LLAMASTACK_SERVER_ADDRESS":                      {"127.0.0.1:8321", func(c config.Config) any { return c.LlamaStackServerAddress }, "127.0.0.1:8321"},
 	"WEBHOOK_CONFIGURATION_NAME":                     {"hooks", func(c config.Config) any { return c.Webhook.Configuration }, "hooks"},
 	"LEADER_ELECT":                                   {"1", func(c config.Config) any { return c.LeaderElection.Enabled }, true},
 	"LEADER_ELECTION_ID":                             {"id", func(c config.Config) any { return c.LeaderElection.ID }, "id"},

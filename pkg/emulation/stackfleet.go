@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -18,8 +19,8 @@ import (
 
 // StackFleet answers for the pods of Llama Stack servers: one Stack for each ready pod that
 // is asked, with the configuration and the environment that the pod has. It also stands in
-// for the cluster's network: Service leads to the pods of a Service, and ServeHTTP is a
-// proxy that knows the names of Services.
+// for the cluster's network: Service leads to the pods of a Service, and ServeHTTP to those
+// of the Service whose name a request has.
 type StackFleet struct {
 	client   kubernetes.Interface
 	pods     corelisters.PodLister
@@ -64,10 +65,10 @@ func (f *StackFleet) Service(namespace, name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { f.lead(w, request, namespace, name) })
 }
 
-// ServeHTTP implements http.Handler: it is the proxy of a program that asks Services by
-// their names, <service>.<namespace> and more.
+// ServeHTTP implements http.Handler: it stands in the place of all Services for a program that
+// asks them by their names, <service>.<namespace> and more.
 func (f *StackFleet) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	service, rest, _ := strings.Cut(request.URL.Hostname(), ".")
+	service, rest, _ := strings.Cut((&url.URL{Host: request.Host}).Hostname(), ".")
 	namespace, _, _ := strings.Cut(rest, ".")
 	f.lead(w, request, namespace, service)
 }

@@ -39,12 +39,12 @@ func stackServer(m model, router string) *v1alpha2.LlamaStackDistribution {
 	}
 }
 
-// startProxy lets emulated Llama Stack servers answer in their pods. By the proxy the
-// manager finds Services, which this machine's network does not.
-func (s *stack) startProxy() (address string, err error) {
+// startServers lets emulated Llama Stack servers answer in their pods. The address stands in the
+// place of all Services, which this machine's network does not know.
+func (s *stack) startServers() (address string, err error) {
 	s.stacks = emulation.NewStackFleet(s.typed)
 	s.emulation.Go(func() { s.stacks.Run(s.emulating) })
-	return s.serve(s.emulating, "the proxy", s.stacks)
+	return s.serve(s.emulating, "the Llama Stack servers", s.stacks)
 }
 
 // startStack makes the server and waits until it is Ready. Requests for the first model

@@ -317,11 +317,11 @@ func (s *stack) startManager(ctx context.Context) error {
 	}
 	settings = append(settings, more...)
 	if s.plan.LlamaStack {
-		proxy, err := s.startProxy()
+		servers, err := s.startServers()
 		if err != nil {
 			return err
 		}
-		settings = append(settings, "HTTP_PROXY=http://"+proxy)
+		settings = append(settings, "LLAMASTACK_SERVER_ADDRESS="+servers)
 	}
 	err = s.cluster.StartProcess(ctx, localcluster.Process{
 		Name: "manager",

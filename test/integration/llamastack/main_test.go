@@ -124,24 +124,24 @@ func start(ctx context.Context) error {
 	if api, err = client.New(cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	proxy, err := startServers(ctx)
+	servers, err := startServers(ctx)
 	if err != nil {
 		return err
 	}
-	return startManager(ctx, proxy)
+	return startManager(ctx, servers)
 }
 
-// startServers lets emulated servers answer in the pods, and returns the address of the
-// proxy by which they are found.
-func startServers(ctx context.Context) (proxy string, err error) {
+// startServers lets emulated servers answer in the pods, and returns the address that stands
+// in the place of all Services.
+func startServers(ctx context.Context) (servers string, err error) {
 	clientset, err := kubernetes.NewForConfig(cluster.Config())
 	if err != nil {
 		return "", err
 	}
-	if proxy, err = cluster.FreeAddress(); err != nil {
+	if servers, err = cluster.FreeAddress(); err != nil {
 		return "", err
 	}
-	listener, err := net.Listen("tcp", proxy)
+	listener, err := net.Listen("tcp", servers)
 	if err != nil {
 		return "", err
 	}
@@ -149,12 +149,12 @@ func startServers(ctx context.Context) (proxy string, err error) {
 	// Both end with the process.
 	go fleet.Run(context.WithoutCancel(ctx))
 	go func() { _ = (&http.Server{Handler: fleet, ReadHeaderTimeout: patience}).Serve(listener) }()
-	return proxy, nil
+	return servers, nil
 }
 
 // startManager runs bin/manager with the token of its service account and the shipped
 // manifests of Llama Stack.
-func startManager(ctx context.Context, proxy string) error {
+func startManager(ctx context.Context, servers string) error {
 	addresses := make([]string, 2)
 	for i := range addresses {
 		var err error
@@ -181,18 +181,18 @@ func startManager(ctx context.Context, proxy string) error {
 	if err != nil {
 		return err
 	}
-	return cluster.StartProcess(ctx, managerProcess("manager", kubeconfig, health, proxy,
+	return cluster.StartProcess(ctx, managerProcess("manager", kubeconfig, health, servers,
 		"--webhook-host="+host, "--webhook-port="+port, "--webhook-cert-path="+directory))
 }
 
 // managerProcess is bin/manager, which is ready when it says so.
-func managerProcess(name, kubeconfig, health, proxy string, more ...string) localcluster.Process {
+func managerProcess(name, kubeconfig, health, servers string, more ...string) localcluster.Process {
 	return localcluster.Process{
 		Name: name,
 		Path: filepath.Join(programs, "manager"),
 		Args: append([]string{"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health}, more...),
 		// The second: as with an API server that does not send what there is when something is watched.
-		Env:   []string{"HTTP_PROXY=http://" + proxy, "KUBE_FEATURE_WatchListClient=false"},
+		Env:   []string{"LLAMASTACK_SERVER_ADDRESS=" + servers, "KUBE_FEATURE_WatchListClient=false"},
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}
 }
