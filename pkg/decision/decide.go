@@ -148,7 +148,8 @@ func bindsOf(m *limit.Model, v *limit.Variant) contract.Finding {
 	for _, s := range slices.Backward(v.Plan.Steps) {
 		obstacle := s.Stage == contract.StageLimits && (s.Reason == contract.ReasonMaxReplicas || s.Reason == contract.ReasonBackingOff)
 		bought := s.Stage == contract.StageAllocation && s.Reason != contract.ReasonKeepOne && s.Reason != contract.ReasonWake
-		if s.Before != s.After && !bought || s.Reason == contract.ReasonNoSlots || obstacle {
+		held := s.Stage == contract.StageAllocation && s.Reason == contract.ReasonMinReplicas && s.Before == s.After
+		if s.Before != s.After && !bought || s.Reason == contract.ReasonNoSlots || obstacle || held {
 			return contract.SaysBinds.With(s.Stage, s.Detail)
 		}
 	}

@@ -212,7 +212,7 @@ func TestWhatIsMissing(t *testing.T) {
 // Where any replica serves what must stay, the number of it is told from there on.
 func TestWhatBindsAModelThatIsHardlyAsked(t *testing.T) {
 	for least, want := range map[capacity.Rate]string{
-		rate.OneMore:     "demand: 0.001 req/s of capacity must stay; a replica serves 2.50",
+		rate.OneMore:     "demand: a scale-down must leave 0.001 req/s of capacity; a replica serves 2.50",
 		rate.OneMore / 2: "requirement: nothing is asked",
 	} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})

@@ -207,7 +207,7 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 			if says := allocate.StaysFor(m, v); c.tooFew {
 				assert.Equal(t, "no scale-down: fewer replicas did not suffice for 10.00 req/s before", textOf(says))
 			} else {
-				assert.Equal(t, "no scale-down: 1.00 req/s of capacity are required", textOf(says))
+				assert.Equal(t, "no scale-down: it would have to leave 1.00 req/s of capacity", textOf(says))
 			}
 			assert.Equal(t, c.tooFew, allocate.TooFewLeft(m, func(v *limit.Variant) int { return left[v] }))
 		})

@@ -19,8 +19,8 @@ func TestWhyTheLastReplicasStay(t *testing.T) {
 		replicas, min int
 		want          string
 	}{
-		"load":         {2.5, 3, 0, "no scale-down: 2.50 req/s of capacity are required"},
-		"little load":  {rate.OneMore, 3, 0, "no scale-down: 0.001 req/s of capacity are required"},
+		"load":         {2.5, 3, 0, "no scale-down: it would have to leave 2.50 req/s of capacity"},
+		"little load":  {rate.OneMore, 3, 0, "no scale-down: it would have to leave 0.001 req/s of capacity"},
 		"no replica":   {0, 0, 0, "no replica to remove"},
 		"the minimum":  {0, 2, 2, "no scale-down: minReplicas is 2"},
 		"the last one": {0, 1, 0, "no scale-down: the model keeps a replica that can serve"},

@@ -91,6 +91,7 @@ const (
 	StageBounds               = contract.StageBounds
 	StageBehavior             = contract.StageBehavior
 	ReasonSteady              = contract.ReasonSteady
+	ReasonBelowThresholds     = contract.ReasonBelowThresholds
 	ReasonSaturated           = contract.ReasonSaturated
 	ReasonStartingSuffices    = contract.ReasonStartingSuffices
 	ReasonSpareCapacity       = contract.ReasonSpareCapacity

@@ -509,7 +509,7 @@ func TestTheNextBestAnswerIsTold(t *testing.T) {
 	calm := first(newWorld(5).snapshot(), demoPolicy()).Models[0].Variants[0]
 	assert.Equal(t, ReasonSteady, calm.Reason)
 	// 5*0.85/0.70 = 6.07
-	assert.Regexp(t, `^demand: 6\.07 req/s of capacity must stay; a replica serves 18\.81$`, textOf(calm.Binds), "no trigger fired, so nothing is required beyond that")
+	assert.Regexp(t, `^demand: a scale-down must leave 6\.07 req/s of capacity; a replica serves 18\.81$`, textOf(calm.Binds), "no trigger fired, so nothing is required beyond that")
 	one := newWorld(74)
 	one.variants = one.variants[:1]
 	assert.Empty(t, textOf(first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative), "a model of one variant has none")

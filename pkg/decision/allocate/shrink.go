@@ -34,7 +34,12 @@ func ShrinkTo(r *limit.Round, m *limit.Model, keep map[*limit.Variant]int) {
 	}
 	signal.Each(m.Variants, func(v *limit.Variant) {
 		n := after[v]
-		if n == v.Target {
+		switch {
+		case n < v.Target:
+		case heldByMinimum(m, v, now, after):
+			v.Hold(contract.StageAllocation, contract.ReasonMinReplicas, contract.SaysAtMinimum.With(v.Policy.Min))
+			return
+		default:
 			v.Note(contract.StageAllocation, contract.ReasonSteady, StaysFor(m, v))
 			return
 		}
@@ -50,14 +55,30 @@ func StaysFor(m *limit.Model, v *limit.Variant) contract.Finding {
 	switch {
 	case v.Target > 0 && TooFewLeft(m, With(map[*limit.Variant]int{v: v.Target - 1})):
 		return contract.SaysTooFewBefore.With(m.Carried() * m.Next.TooFew.Load / m.Work())
-	case m.Need.Least >= rate.OneMore:
-		return contract.SaysCapacityRequired.With(m.Need.Least)
 	case v.Target == 0:
 		return contract.SaysNoneToRemove.With()
+	case m.Need.Least >= rate.OneMore:
+		return contract.SaysCapacityRequired.With(m.Need.Least)
 	case v.Target <= v.Policy.Min:
 		return contract.SaysAtMinimum.With(v.Policy.Min)
 	}
 	return contract.SaysKeepsOneThatServes.With()
+}
+
+// heldByMinimum reports whether one more of the variant's replicas would go, were it not for
+// minReplicas.
+func heldByMinimum(m *limit.Model, v *limit.Variant, now Standing, after map[*limit.Variant]int) bool {
+	if v.Target == 0 || v.Target != v.Policy.Min || v.Target != v.In.Current || needsKeeping(m, v, v.Target) == v.Target {
+		return false
+	}
+	without := func(o *limit.Variant) int {
+		if o == v {
+			return v.Target - 1
+		}
+		return With(after)(o)
+	}
+	left := StandingOf(m, without)
+	return left.Total > 0 && IsSafe(m, now, left) && !TooFewLeft(m, without)
 }
 
 // RelieveMisfits lets misfits go while more is wanted that keeps the promise and cannot be added,
@@ -94,7 +115,12 @@ func RelieveMisfits(r *limit.Round, m *limit.Model, missing capacity.Rate) {
 // known either. So do those of a variant that scaleDown leaves alone: the others may count
 // on them.
 func stayingOf(m *limit.Model, v *limit.Variant, n int) int {
-	least := max(v.Policy.Min, v.BesideOdd(n))
+	return min(n, max(v.Policy.Min, needsKeeping(m, v, n)))
+}
+
+// needsKeeping is the same without the minimum.
+func needsKeeping(m *limit.Model, v *limit.Variant, n int) int {
+	least := v.BesideOdd(n)
 	if m.Load.Saturated > 0 {
 		least = max(least, v.In.Ready-v.Load.Unsaturated-v.Load.Dead)
 	}

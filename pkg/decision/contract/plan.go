@@ -171,6 +171,9 @@ type Reason string
 const (
 	// ReasonSteady: the load needs what there is.
 	ReasonSteady Reason = "Steady"
+	// ReasonBelowThresholds: more is expected than the replicas are taken to serve, and where
+	// saturation alone decides none is added before a trigger fires.
+	ReasonBelowThresholds Reason = "BelowThresholds"
 	// ReasonSaturated: a saturation trigger fired and replicas are added.
 	ReasonSaturated Reason = "Saturated"
 	// ReasonStartingSuffices: a trigger fired, and the replicas that start already

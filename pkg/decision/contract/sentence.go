@@ -199,6 +199,10 @@ const (
 	SaysStartingSuffice
 	// SaysQueueDrains: it does in time.
 	SaysQueueDrains
+	// SaysBelowThresholds: the rate that is required, and that of the replicas.
+	SaysBelowThresholds
+	// SaysServesUnseen: nobody knows what a replica serves.
+	SaysServesUnseen
 	// SaysSLONeedsFewer: the promise needs fewer replicas.
 	SaysSLONeedsFewer
 	// SaysArrivalUnsure: what arrives is not known well enough.

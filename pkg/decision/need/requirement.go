@@ -225,6 +225,19 @@ func (m *Model) Less(n *Need) {
 			// One that stays so has what is short of this added in the next round.
 			n.Least = max(n.Least, n.Required)
 		}
+		m.tellShort(n)
+	}
+}
+
+// tellShort says why nothing is added although more is required than the replicas are taken to serve:
+// that is for the triggers to say where no latency sizes.
+func (m *Model) tellShort(n *Need) {
+	switch {
+	case m.Beyond(n) == 0:
+	case m.Rated:
+		n.Reason, n.Detail = contract.ReasonBelowThresholds, contract.Clauses(n.Detail, contract.SaysBelowThresholds.With(n.Required, n.Supply))
+	default:
+		n.Reason, n.Detail = contract.ReasonRateUnknown, contract.Clauses(n.Detail, contract.SaysServesUnseen.With())
 	}
 }
 

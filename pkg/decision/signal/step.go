@@ -90,6 +90,13 @@ func (v *Variant) Note(stage contract.Stage, reason contract.Reason, detail cont
 	v.Tell(contract.Step{Stage: stage, Before: v.Target, After: v.Target, Reason: reason, Detail: detail})
 }
 
+// Hold records a step that changes nothing, and is why nothing changes: the plan gets its reason,
+// and what its message said before comes after it.
+func (v *Variant) Hold(stage contract.Stage, reason contract.Reason, detail contract.Finding) {
+	v.Note(stage, reason, detail)
+	v.Plan.Reason, v.Plan.Message = reason, detail.And(v.Plan.Message)
+}
+
 // Each calls f for every one that the decision may change.
 func Each[V interface{ Decides() bool }](all []V, f func(V)) {
 	for _, v := range all {

@@ -269,6 +269,9 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 	if p.Has(v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale) {
 		return no(v1alpha1.ReasonNotLimited, "nothing limits the replicas, and without metrics they are held")
 	}
+	if p.Reason == decision.ReasonBelowThresholds {
+		return no(v1alpha1.ReasonNotLimited, "nothing limits the replicas, and no saturation threshold is passed")
+	}
 	return no(v1alpha1.ReasonNotLimited, "the replicas are what the load needs")
 }
 

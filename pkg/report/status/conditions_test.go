@@ -211,6 +211,7 @@ func TestReadinessAndLimitsInWords(t *testing.T) {
 		{"some serve", v1alpha1.ConditionReady, settled(), "80 % full"},
 		{"held in an outage", v1alpha1.ConditionScalingLimited, settled(facts(decision.ReasonMetricsMissing)), "nothing limits the replicas, and without metrics they are held"},
 		{"by the load", v1alpha1.ConditionScalingLimited, settled(), "the replicas are what the load needs"},
+		{"below the thresholds", v1alpha1.ConditionScalingLimited, settled(because(decision.ReasonBelowThresholds)), "nothing limits the replicas, and no saturation threshold is passed"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

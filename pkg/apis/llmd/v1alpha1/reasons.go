@@ -153,6 +153,7 @@ func conditionReasons() []Reason {
 func decisionReasons() []Reason {
 	return []Reason{
 		{"", "", "Steady", "The load needs the replicas that there are."},
+		{"", "", "BelowThresholds", "More requests are expected than the replicas are taken to serve, but saturation alone decides, and no threshold is passed yet."},
 		{"", "", "RateUnknown", "What one replica serves was not seen yet, so replicas are added one at a time."},
 		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},
 		{"", "", "StartingSuffices", "A saturation threshold was passed, and the replicas that are starting will carry the load."},
