@@ -131,7 +131,12 @@ func fallbackOf(m *limit.Model, v *limit.Variant) *contract.Fallback {
 	if !known && v.In.Before != nil {
 		last.Desired, known = *v.In.Before, true
 	}
-	return FallbackTo(v.Bounded(last.Desired), known, max(v.Bounded(v.In.Current), v.Target), why.With())
+	least := max(v.Bounded(v.In.Current), v.Target)
+	if m.Advisory {
+		// Nobody follows it, and what is there is not what it asked for.
+		least = v.Target
+	}
+	return FallbackTo(v.Bounded(last.Desired), known, least, why.With())
 }
 
 // FallbackTo is the fallback to what was wanted before, where that is known, and at least
@@ -146,10 +151,7 @@ func FallbackTo(wanted int, known bool, least int, why contract.Finding) *contra
 // bindsOf says what keeps the variant's replicas from being one fewer or one more.
 func bindsOf(m *limit.Model, v *limit.Variant) contract.Finding {
 	for _, s := range slices.Backward(v.Plan.Steps) {
-		obstacle := s.Stage == contract.StageLimits && (s.Reason == contract.ReasonMaxReplicas || s.Reason == contract.ReasonBackingOff)
-		bought := s.Stage == contract.StageAllocation && s.Reason != contract.ReasonKeepOne && s.Reason != contract.ReasonWake
-		held := s.Stage == contract.StageAllocation && s.Reason == contract.ReasonMinReplicas && s.Before == s.After
-		if s.Before != s.After && !bought || s.Reason == contract.ReasonNoSlots || obstacle || held {
+		if binds(&s) {
 			return contract.SaysBinds.With(s.Stage, s.Detail)
 		}
 	}
@@ -163,6 +165,22 @@ func bindsOf(m *limit.Model, v *limit.Variant) contract.Finding {
 		return contract.SaysCapacityBinds.With(m.Need.Least, v.Rate.Serves())
 	}
 	return contract.SaysBinds.With(contract.StageRequirement, m.Need.Detail)
+}
+
+// binds reports whether a step keeps the replicas from being what the demand alone makes them.
+func binds(s *contract.Step) bool {
+	switch {
+	case s.Reason == contract.ReasonNoSlots:
+		return true
+	case s.Stage == contract.StageLimits && (s.Reason == contract.ReasonMaxReplicas || s.Reason == contract.ReasonBackingOff):
+		return true
+	case s.Stage != contract.StageAllocation:
+		return s.Before != s.After
+	case s.Reason == contract.ReasonMinReplicas:
+		return s.Before == s.After
+	}
+	// What else it changes is bought, or kept for want of any.
+	return s.Before != s.After && (s.Reason == contract.ReasonKeepOne || s.Reason == contract.ReasonWake)
 }
 
 // toldDemand is the demand for people; nil means unknown.

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -99,4 +100,80 @@ func TestAModelThatIsOffGivesNothing(t *testing.T) {
 	f.run(time.Hour)
 	assert.Equal(t, 4, idle.variants[0].replicas)
 	assert.Greater(t, chat.variants[0].replicas, 1, "the most important model waits for an hour for a replica of one in mode Off, beside one that would give: %v", f.writes)
+}
+
+// shadowOf plays a model in mode Off of which somebody else makes so many replicas, and tells what its
+// rounds ask for, each number once.
+func shadowOf(t *testing.T, arrivals func(time.Duration) float64, there int, change func(own *VariantPolicy), until time.Duration) (asked []int, at []time.Duration) {
+	t.Helper()
+	chat := &flow{id: "chat", arrivals: arrivals, variants: []*vessel{vesselOf("chat", there)}}
+	policy := DefaultPolicy()
+	turnOff(&policy, "chat")
+	key := Key{Namespace: "ns", Name: "chat"}
+	own := policy.Variants[key]
+	change(&own)
+	policy.Variants[key] = own
+	f := newFluid(machines(2), policy, chat)
+	f.told = func(_ *Snapshot, plan *Plan) {
+		v := &plan.Models[0].Variants[0]
+		if n := v.Shown(); len(asked) == 0 || asked[len(asked)-1] != n {
+			asked, at = append(asked, n), append(at, f.elapsed())
+		}
+		v.Desired, v.Victims = new(there), nil
+	}
+	f.run(until)
+	return asked, at
+}
+
+// What a model in mode Off asks for is held as it would be in mode Scale: against what it asked for
+// itself, and not against what somebody else made.
+func TestAModelThatIsOffHoldsWhatItAskedFor(t *testing.T) {
+	plain := func(*VariantPolicy) {}
+	t.Run("more are there than it asks for", func(t *testing.T) {
+		asked, at := shadowOf(t, constant(4), 8, plain, 40*time.Minute)
+		assert.Equal(t, []int{8, 2}, asked, "a round that may not lower asks for what is there: %v", at)
+	})
+	t.Run("its policies let one go each minute", func(t *testing.T) {
+		asked, at := shadowOf(t, constant(4), 8, func(own *VariantPolicy) {
+			own.Down.Policies = []RatePolicy{{Pods: 1, Period: time.Minute}}
+		}, 40*time.Minute)
+		assert.Equal(t, []int{8, 7, 6, 5, 4, 3, 2}, asked, "%v", at)
+	})
+	t.Run("fewer are there than it asked for", func(t *testing.T) {
+		burst := func(at time.Duration) float64 {
+			if at > 20*time.Minute && at < 24*time.Minute {
+				return 12
+			}
+			return 2
+		}
+		asked, at := shadowOf(t, burst, 3, plain, 40*time.Minute)
+		highest := slices.Index(asked, slices.Max(asked))
+		require.Greater(t, asked[highest], 3, "%v at %v", asked, at)
+		assert.Greater(t, at[highest+1], 28*time.Minute, "what it asked for goes at once when the load falls, and not after the window: %v at %v", asked, at)
+		assert.Equal(t, 1, asked[len(asked)-1])
+	})
+}
+
+// While nothing can be decided it goes on to ask for what it asked for.
+func TestAModelThatIsOffAsksForTheSameInAnOutage(t *testing.T) {
+	chat := &flow{id: "chat", arrivals: constant(4), variants: []*vessel{vesselOf("chat", 8)}}
+	policy := DefaultPolicy()
+	turnOff(&policy, "chat")
+	f := newFluid(machines(2), policy, chat)
+	var late []int
+	f.told = func(_ *Snapshot, plan *Plan) {
+		v := &plan.Models[0].Variants[0]
+		if f.elapsed() > 18*time.Minute {
+			late = append(late, v.Shown())
+		}
+		v.Desired, v.Victims = new(8), nil
+	}
+	f.run(20 * time.Minute)
+	f.unscraped = true
+	f.run(10 * time.Minute)
+	f.unscraped = false
+	f.run(10 * time.Minute)
+	for _, n := range late {
+		require.Equal(t, 2, n, "%v", late)
+	}
 }

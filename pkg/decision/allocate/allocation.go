@@ -69,6 +69,9 @@ func To(r *limit.Round, ordered []*limit.Model, found Answer) {
 			}
 		default:
 			m.Note(contract.StageAllocation, contract.ReasonSteady, contract.SaysNoChangeWanted.With())
+			if m.Advisory {
+				signal.Each(m.Variants, (*limit.Variant).GoesOnAsking)
+			}
 		}
 	}
 }

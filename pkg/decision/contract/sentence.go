@@ -224,6 +224,8 @@ const (
 
 	// SaysNoChangeWanted: no change is.
 	SaysNoChangeWanted
+	// SaysAsksOn: how many replicas a variant in mode Off asked for last.
+	SaysAsksOn
 	// SaysMinimum: minReplicas.
 	SaysMinimum
 	// SaysMinimumBypasses: minReplicas, which bypasses scaleUp.

@@ -24,14 +24,44 @@ func (v *Variant) Decided() []contract.Stretch {
 	return past
 }
 
-// From is the number below which the variant is lowered: that of its target, or in mode
-// Metric what was shown last. Whoever follows it may not be there yet, and takes a lower
-// number for a wish to remove replicas.
+// From is the number below which the variant is lowered: that of its target, or where somebody
+// else sets that, what was shown last. Whoever follows the number in mode Metric may not be there
+// yet, and takes a lower one for a wish to remove replicas; in mode Off nobody follows it.
 func (v *Variant) From() int {
-	if last, known := v.Old.Before(); known && v.Policy.Actuation == contract.ActuationMetric {
-		return v.Bounded(last.Desired)
+	if !v.IsShown() {
+		return v.In.Current
+	}
+	if asked, known := v.Asked(); known {
+		return v.Bounded(asked)
 	}
 	return v.In.Current
+}
+
+// IsShown reports whether the number that is decided is only shown.
+func (v *Variant) IsShown() bool {
+	return v.Policy.Actuation == contract.ActuationMetric || v.Policy.Actuation == contract.ActuationOff
+}
+
+// Asked is the number that the variant asked for last, if it is known. In mode Off that is what the
+// object shows where nothing is remembered: it would have been written.
+func (v *Variant) Asked() (replicas int, known bool) {
+	last, known := v.Old.Before()
+	if !known && v.Policy.Actuation == contract.ActuationOff && v.In.Before != nil {
+		return *v.In.Before, true
+	}
+	return last.Desired, known
+}
+
+// GoesOnAsking has a variant in mode Off ask for what it asked for last, where no change is wanted
+// of it: what is there is somebody else's number.
+func (v *Variant) GoesOnAsking() {
+	asked, known := v.Asked()
+	if asked = v.Bounded(max(asked, v.Policy.Min)); !known || v.Target != v.In.Current || asked == v.Target {
+		return
+	}
+	reason, message := v.Plan.Reason, v.Plan.Message
+	v.Step(contract.StageAllocation, asked, reason, contract.SaysAsksOn.With(asked))
+	v.Plan.Reason, v.Plan.Message = reason, message
 }
 
 // MayReach is the most replicas that the variant's scaleUp policies allow now, and why no
@@ -105,15 +135,15 @@ func (r *Round) RateLimit(v *Variant, b contract.Behavior, sign int) int {
 	return max(best, 0)
 }
 
-// ReplicasBefore is what the target asked for when the period began, or in mode Metric what
-// was shown: whoever follows that need not have. What a round wrote was so from that round on,
+// ReplicasBefore is what the target asked for when the period began, or where somebody else sets
+// that, what was shown: in mode Metric whoever follows it need not have. What a round wrote was so from that round on,
 // although only the next one saw it.
 func (r *Round) ReplicasBefore(v *Variant, period time.Duration) int {
 	start := v.From()
 	for i := len(v.Old.History) - 1; i >= 0 && !v.Anew; i-- {
 		s := &v.Old.History[i]
 		switch {
-		case v.Policy.Actuation == contract.ActuationMetric && r.Snapshot.Time.Sub(s.From) >= period:
+		case v.IsShown() && r.Snapshot.Time.Sub(s.From) >= period:
 			return s.Desired
 		case r.Snapshot.Time.Sub(s.Until) >= period:
 			return start

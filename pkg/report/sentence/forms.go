@@ -110,6 +110,7 @@ var forms = [contract.Sentences]form{
 	contract.SaysWaitedLately:        {text: "requests waited lately"},
 
 	contract.SaysNoChangeWanted:     {text: "no change is wanted"},
+	contract.SaysAsksOn:             {text: "actuation is Off, and what was asked for last stays: %d"},
 	contract.SaysMinimum:            {text: "minReplicas is %d"},
 	contract.SaysMinimumBypasses:    {text: "minReplicas is %d and bypasses scaleUp"},
 	contract.SaysNoOtherFits:        {text: "no other variant fits"},
