@@ -62,6 +62,9 @@ type Server struct {
 	client  *http.Client
 	// Manager is the one whose metrics are meant, with its prices.
 	Manager *installation.Manager
+	// advice says which other servers there are, for one that does not answer; nil for one that the user
+	// named.
+	advice func(context.Context) string
 }
 
 // At is the server at an address.
@@ -84,8 +87,9 @@ func (f *Flags) Find(ctx context.Context, api client.Reader, flags *cluster.Flag
 		}
 		return s, nil
 	}
+	s.advice = func(ctx context.Context) string { return Advice(ctx, api, manager.Config.Prometheus.BaseURL) }
 	if manager.Config.MetricsSource == config.SourcePods || manager.Config.Prometheus.BaseURL == "" {
-		return nil, fmt.Errorf("no Prometheus is known (%s): give its address with --prometheus", cmp.Or(strings.Join(manager.Notes, "; "), "the manager has none"))
+		return nil, s.advised(ctx, fmt.Errorf("no Prometheus is known (%s): give its address with --prometheus", cmp.Or(strings.Join(manager.Notes, "; "), "the manager has none")))
 	}
 	if s.address, err = url.Parse(manager.Config.Prometheus.BaseURL); err != nil {
 		return nil, errors.New("the manager's address of Prometheus is no URL: give another one with --prometheus")
@@ -158,7 +162,7 @@ func (s *Server) ask(ctx context.Context, path string, values url.Values, result
 		if errors.As(err, &failed) { // which would name the address once more
 			err = failed.Err
 		}
-		return fmt.Errorf("asking Prometheus at %s: %w; --prometheus gives another address", where, err)
+		return s.advised(ctx, fmt.Errorf("asking Prometheus at %s: %w; --prometheus gives another address", where, err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer))
@@ -173,9 +177,27 @@ func (s *Server) ask(ctx context.Context, path string, values url.Values, result
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Status != "success" {
-		return fmt.Errorf("asking Prometheus at %s: %s; --prometheus gives another address", where, cmp.Or(answer.Error, "it answered "+response.Status))
+		err := fmt.Errorf("asking Prometheus at %s: %s; --prometheus gives another address", where, cmp.Or(answer.Error, "it answered "+response.Status))
+		if answer.Error != "" {
+			return err
+		}
+		return s.advised(ctx, err)
 	}
 	return json.Unmarshal(answer.Data.Result, result)
+}
+
+// advised is an error about a server that is not there, with what is there instead.
+func (s *Server) advised(ctx context.Context, err error) error {
+	if s.advice == nil {
+		return err
+	}
+	// The time for the answer may be over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if text := s.advice(ctx); text != "" {
+		return fmt.Errorf("%w; %s", err, text)
+	}
+	return err
 }
 
 // Of selects the series of a metric that are of an object, or of all of a namespace, or
@@ -186,6 +208,16 @@ func Of(metric, namespace, name string) string {
 	if name != "" {
 		selector = fmt.Sprintf("variant_name=%q,", name)
 	}
+	return of(metric, selector, namespace)
+}
+
+// OfModel selects the series of a metric that are of a model; the selector has further matchers, each
+// with a comma after it.
+func OfModel(metric, selector, namespace, model string) string {
+	return of(metric, selector+fmt.Sprintf("model_name=%q,", model), namespace)
+}
+
+func of(metric, selector, namespace string) string {
 	if namespace == "" {
 		return fmt.Sprintf("%s{%s}", metric, strings.TrimSuffix(selector, ","))
 	}

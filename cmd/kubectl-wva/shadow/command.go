@@ -19,13 +19,18 @@ import (
 )
 
 const long = `Compare the replicas that an object wanted with those that were there, since the object was
-created: replicas, cost and saturated time. Use it for objects with actuation "Off", before
+created: replicas, cost, saturated time and, where the model has an SLO, the share of its requests
+that met it. Use it for objects with actuation "Off", before
 you switch them to Scale.
 
 Both numbers of replicas come from the manager's metrics wva_desired_replicas and
 wva_current_replicas, in Prometheus. The line "was there" counts as saturated while there were
 fewer replicas than the decision wanted. The line "this object" counts as saturated while
 replicas that it would have asked for would still have been starting (--startup).
+
+The share that met the SLO is measured for the line "was there", and estimated for "this object":
+no request counts as met in saturated time, and with fewer replicas than were there no more than
+the share that decisions are sized for.
 
 The result is an estimate: ignore small differences. The decisions saw the queues of the
 replicas that were there. With other replicas, the queues would have been different.`
@@ -65,6 +70,8 @@ type Result struct {
 	To        time.Time          `json:"to"`
 	// CostPerHour is the price of one replica; nil where nobody gave one.
 	CostPerHour *float64 `json:"costPerReplicaHour,omitempty"`
+	// Objective is the share of the requests that is to meet the SLO; 0 where the model has none.
+	Objective float64 `json:"objective,omitempty"`
 	Comparison
 }
 
@@ -124,7 +131,11 @@ func (o *options) run(ctx context.Context, name string, out, notes io.Writer) er
 	if err != nil {
 		return err
 	}
-	r.Comparison = Compare(samples, step, o.startup, cost)
+	first := r.To.Add(-time.Duration(len(samples)-1) * step)
+	if r.Objective, err = readMet(ctx, server, object, samples, first, r.To, step); err != nil {
+		return err
+	}
+	r.Comparison = Compare(samples, step, o.startup, cost, r.Objective)
 	if r.Known == 0 {
 		return errors.New("there are no samples of wva_desired_replicas and wva_current_replicas for it in that time: if the object is new, wait for two scrapes; else see that Prometheus scrapes the manager (its ServiceMonitor) and that the manager handles the object")
 	}
@@ -182,10 +193,14 @@ func (r *Result) text(out io.Writer) error {
 		if s.Cost != nil {
 			cost = fmt.Sprintf("%.2f", *s.Cost)
 		}
-		return []string{
+		cells := []string{
 			name, fmt.Sprintf("%.1f", s.ReplicaHours), fmt.Sprintf("%.1f", s.Mean), fmt.Sprintf("%.0f", s.Most), cost,
 			span(s.Saturated), fmt.Sprint(s.Changes),
 		}
+		if r.Objective > 0 {
+			cells = append(cells, s.Attainment.percent())
+		}
+		return cells
 	}
 	price := "without a price for a replica (spec.variantCost, or the price of its accelerator)"
 	if r.CostPerHour != nil {
@@ -195,9 +210,14 @@ func (r *Result) text(out io.Writer) error {
 		r.Namespace, r.Name, duration.HumanDuration(r.To.Sub(r.From)), price, 100*r.Known); err != nil {
 		return err
 	}
-	err := output.Rows(out, []string{"", "REPLICA HOURS", "MEAN", "MOST", "COST", "SATURATED", "CHANGES"}, [][]string{
-		side("was there", &r.There), side("this object", &r.Object),
-	})
+	header := []string{"", "REPLICA HOURS", "MEAN", "MOST", "COST", "SATURATED", "CHANGES"}
+	if r.Objective > 0 {
+		header = append(header, "MET SLO")
+	}
+	err := output.Rows(out, header, [][]string{side("was there", &r.There), side("this object", &r.Object)})
+	if text := r.verdict(); err == nil && text != "" {
+		_, err = fmt.Fprintf(out, "\n%s\n", text)
+	}
 	if err != nil || r.Actuation == v1alpha1.ActuationOff {
 		return err
 	}

@@ -10,6 +10,17 @@ type Sample struct {
 	Wanted, There float64
 	// Known says that both are.
 	Known bool
+	// Met is what share of the model's requests met the SLO, and Requests how many arrived each second;
+	// MetKnown says that both are known.
+	Met      Share
+	Requests float64
+	MetKnown bool
+}
+
+// Share is a share, 0 to 1, that is known to lie between two: servers count latencies in buckets.
+type Share struct {
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
 }
 
 // Side is one of the two that are compared.
@@ -24,6 +35,12 @@ type Side struct {
 	Saturated float64 `json:"saturatedSeconds"`
 	// Changes is how often the number of replicas changed.
 	Changes int `json:"changes"`
+	// Attainment is the share of the model's requests that met the SLO; of the object it is an
+	// estimate. Nil where it is not known, as without an SLO.
+	Attainment *Share `json:"attainment,omitempty"`
+
+	met      Share
+	requests float64
 }
 
 // Comparison is what was there and what the object would have done.
@@ -41,7 +58,11 @@ type Comparison struct {
 // What was there is saturated while it is less than what the decision wants. What the
 // object would have had serves only as far as it was wanted throughout the startup before,
 // so it is saturated while it wants more than that.
-func Compare(samples []Sample, step, startup time.Duration, cost *float64) Comparison {
+//
+// The objective is the share of requests that the decisions size for. While the object would have had
+// fewer replicas than it wants, no request of that time counts as met. With fewer than were there,
+// no more count than were met and no more than the objective; with more than too few, the objective.
+func Compare(samples []Sample, step, startup time.Duration, cost *float64, objective float64) Comparison {
 	var c Comparison
 	back := int((startup + step - 1) / step)
 	known := 0
@@ -53,7 +74,12 @@ func Compare(samples []Sample, step, startup time.Duration, cost *float64) Compa
 		}
 		known++
 		c.There.add(s.There, step, s.There < s.Wanted, last != nil && last.There != s.There)
-		c.Object.add(s.Wanted, step, serving(samples[max(0, i-back):i+1]) < s.Wanted, last != nil && last.Wanted != s.Wanted)
+		short := serving(samples[max(0, i-back):i+1]) < s.Wanted
+		c.Object.add(s.Wanted, step, short, last != nil && last.Wanted != s.Wanted)
+		if s.MetKnown {
+			c.There.meets(s.Met, s.Requests)
+			c.Object.meets(s.estimated(short, objective), s.Requests)
+		}
 		last = s
 	}
 	if known > 0 {
@@ -87,7 +113,32 @@ func (s *Side) add(replicas float64, step time.Duration, saturated, changed bool
 	}
 }
 
+// estimated is the share that would have met the SLO with the replicas of the object.
+func (s *Sample) estimated(short bool, objective float64) Share {
+	met := s.Met
+	switch {
+	case short:
+		return Share{}
+	case s.Wanted < s.There:
+		met.Least, met.Most = min(met.Least, objective), min(met.Most, objective)
+	case s.Wanted > s.There:
+		met.Least, met.Most = max(met.Least, objective), max(met.Most, objective)
+	}
+	return met
+}
+
+// meets counts requests of which a share met the SLO.
+func (s *Side) meets(met Share, requests float64) {
+	s.met.Least += met.Least * requests
+	s.met.Most += met.Most * requests
+	s.requests += requests
+}
+
 func (s *Side) finish(hours float64, cost *float64) {
+	if s.requests > 0 {
+		s.Attainment = &Share{Least: s.met.Least / s.requests, Most: s.met.Most / s.requests}
+	}
+	s.met, s.requests = Share{}, 0
 	s.Mean = s.ReplicaHours / hours
 	if cost != nil {
 		sum := s.ReplicaHours * *cost
