@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
-	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -42,7 +42,8 @@ service class for each, in the ConfigMap of the manager, for this namespace alon
 SLO, saturation alone sizes a model.
 
 The objects go to the standard output. Notes on what is missing, and the next steps, go to
-the standard error. --apply also creates the objects.`
+the standard error: also where Prometheus cannot be asked, or does not scrape the manager, as
+"kubectl wva shadow" needs. --apply also creates the objects.`
 
 const examples = `  # Look at it, then create it
   kubectl wva adopt llama-8b
@@ -63,9 +64,9 @@ type options struct {
 	wishes  wishes
 	slo     slo
 	// written is spec.actuation as it was given.
-	written   string
-	namespace string
-	apply     bool
+	written    string
+	prometheus prometheus.Flags
+	apply      bool
 }
 
 // NewCommand is the command, for the cluster of the flags.
@@ -89,7 +90,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	f.StringVar(&o.written, "actuation", string(v1alpha1.ActuationOff), "What is done with decisions: Off, Metric or Scale.")
 	f.DurationVar(&o.slo.ttft, "slo-ttft", 0, "SLO of the models: time to the first token, such as 1000ms.")
 	f.DurationVar(&o.slo.itl, "slo-itl", 0, "SLO of the models: mean time per further token, such as 50ms.")
-	f.StringVar(&o.namespace, "manager-namespace", "", "Namespace of the manager; without it the manager is looked for in all.")
+	o.prometheus.Add(command)
 	f.BoolVar(&o.apply, "apply", false, "Create the objects in the cluster.")
 	return command
 }
@@ -141,6 +142,9 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 	if err != nil {
 		return err
 	}
+	if note := o.scraped(ctx, api); note != "" {
+		output.Note(notes, note)
+	}
 	if err := o.write(out, adoptions, promised.of); err != nil {
 		return err
 	}
@@ -179,7 +183,7 @@ func apply(ctx context.Context, api client.Client, entries *corev1.ConfigMap) er
 // adopt reads the cluster and makes the objects, and the service classes of their models. A Deployment
 // that has an object is passed over, but for the SLO of its model.
 func (o *options) adopt(ctx context.Context, api client.Client, namespace string, names []string) (all []*Adoption, promised *classes, notes []string, err error) {
-	manager, err := installation.Find(ctx, api, o.namespace)
+	manager, err := o.prometheus.Manager(ctx, api)
 	if err != nil {
 		return nil, nil, nil, err
 	}
