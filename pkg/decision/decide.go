@@ -19,7 +19,9 @@ import (
 func Decide(snapshot contract.Snapshot, policy contract.Policy, memory contract.Memory, kind contract.Round) (contract.Plan, contract.Memory) {
 	r := newRound(&snapshot, &policy, &memory, kind)
 	answer(r)
-	return finish(r)
+	plan, next := finish(r)
+	showBeside(&plan, &next, &snapshot, &policy, &memory, kind)
+	return plan, next
 }
 
 // answer runs the stages.

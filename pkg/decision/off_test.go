@@ -177,3 +177,30 @@ func TestAModelThatIsOffAsksForTheSameInAnOutage(t *testing.T) {
 		require.Equal(t, 2, n, "%v", late)
 	}
 }
+
+// A variant in mode Off of a model that is scaled by another one is shown what it would ask for, and
+// nothing changes for that one.
+func TestAVariantThatIsOffIsShownBesideOneThatIsOn(t *testing.T) {
+	f, cheap, dear := takeover(DefaultPolicy(), 110*time.Second, time.Minute)
+	own := f.policy.Variants[Key{Namespace: "ns", Name: "cheap"}]
+	own.Actuation = ActuationOff
+	f.policy.Variants[Key{Namespace: "ns", Name: "cheap"}] = own
+	alone, _, _ := takeover(DefaultPolicy(), 110*time.Second, time.Minute)
+	alone.models[0].variants = alone.models[0].variants[1:]
+	var asked []int
+	var said []Reason
+	f.told = func(_ *Snapshot, plan *Plan) {
+		v := &plan.Models[0].Variants[0]
+		if n := *v.Desired; len(asked) == 0 || asked[len(asked)-1] != n {
+			asked, said = append(asked, n), append(said, v.Reason)
+		}
+		v.Desired = new(0)
+	}
+	f.run(30 * time.Minute)
+	alone.run(30 * time.Minute)
+	assert.Equal(t, []int{0, 4}, asked, "it would serve the same for less, and stays at what it asked for: %v", said)
+	assert.Equal(t, ReasonCheaperVariant, said[1])
+	assert.Equal(t, 0, cheap.replicas)
+	assert.Equal(t, 4, dear.replicas)
+	assert.Equal(t, alone.writes, f.writes, "the other one is scaled as if it were alone")
+}

@@ -67,7 +67,7 @@ func variantKeepsTheRules(t *testing.T, in *Variant, policy *Policy, kind Round,
 		is(in.Target == TargetFound, "what cannot be written does not grow")
 		is(len(v.Victims) == 0, "nothing goes while it grows")
 	case to < from:
-		is(kind == RoundFull || own.Actuation == ActuationMetric, "only a full round lowers what the target asks for")
+		is(kind == RoundFull || own.Actuation != ActuationScale, "only a full round lowers what the target asks for")
 		is(in.Target == TargetFound, "what cannot be written does not shrink")
 		above := own.Max >= 0 && from > own.Max
 		is(to >= own.Min || above || policy.Limited, "minReplicas stay")

@@ -163,6 +163,9 @@ type ModelMemory struct {
 	// Cheaper is since when another mix of variants would serve for less. A new leader
 	// waits once more before it switches.
 	Cheaper time.Time
+	// ShownCheaper is the same of all variants, where some are in mode Off and others are not. A new
+	// leader shows such a switch later.
+	ShownCheaper time.Time
 	// Lowered is the last scale-down or switch to another mix, and TooFew one that had to be
 	// undone. A new leader may make one again that it would know to be undone.
 	Lowered Lowered
