@@ -64,7 +64,7 @@ if [[ ${#plain[@]} -gt 0 ]]; then
 fi
 # The race detector makes ten times as long of it and finds nothing more: with it the same
 # tests try fewer objects.
-run "a million conversions each way" go test -timeout 10m ./pkg/apis/llamastack/v1alpha1
+run "a hundred thousand conversions each way" go test -timeout 10m ./pkg/apis/llamastack/v1alpha1
 if [[ ${#loop[@]} -gt 0 ]]; then
 	run "the decision in a closed loop" go test -timeout 20m "${loop[@]}"
 fi

@@ -120,7 +120,7 @@ workload:
   workers: 4
   storage: {size: 20Gi, mountPath: /data}
   overrides: {env: [{name: HF_HOME, value: /mine}, {name: A, value: first}, {name: A, value: last}], args: [--debug]}`)
-	in.Object.Annotations = map[string]string{v1alpha2.AnnotationV1alpha1Extras: `{"containerName":"srv","terminationGracePeriod":60}`}
+	in.Object.Annotations = map[string]string{v1alpha2.PrefixV1alpha1 + "containerName": `"srv"`, v1alpha2.PrefixV1alpha1 + "terminationGracePeriod": "60"}
 	in.Configuration = &child.Configuration{ConfigMap: "demo-config-12345678", Hash: "12345678", Text: []byte("c"), Generated: true}
 	in.Secrets = []configuration.Secret{{Variable: "LLSD_VLLM_API_KEY", From: v1alpha2.SecretKeySelector{Name: "s", Key: "k"}}, {Variable: "A", From: v1alpha2.SecretKeySelector{Name: "s", Key: "k"}}}
 	in.SecretsHash, in.Bundle = "abc", []byte("b")

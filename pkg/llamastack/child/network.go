@@ -122,8 +122,8 @@ func allowed(in Input) []networkingv1.NetworkPolicyPeer {
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpExists}},
 		}})
 	}
-	carried, _ := v1alpha2.ReadV1alpha1Extras(in.Object.Annotations)
-	if n.Expose != nil || n.AllowedFrom != nil || slices.Contains(carried.Presence, v1alpha2.PresenceNetwork) {
+	carried, _ := v1alpha2.ReadV1alpha1Extras(in.Object)
+	if n.Expose != nil || n.AllowedFrom != nil || carried.Presence[v1alpha2.PresenceNetwork] {
 		peers = append(peers, labelled("network.openshift.io/policy-group", "ingress"))
 	}
 	return peers

@@ -71,7 +71,7 @@ func annotations(in Input) map[string]string {
 func pod(in Input) corev1.PodSpec {
 	w := workload(in)
 	overrides := ptr.Deref(w.Overrides, v1alpha2.Overrides{})
-	carried, _ := v1alpha2.ReadV1alpha1Extras(in.Object.Annotations)
+	carried, _ := v1alpha2.ReadV1alpha1Extras(in.Object)
 	spec := corev1.PodSpec{
 		ServiceAccountName:            overrides.ServiceAccountName,
 		TerminationGracePeriodSeconds: carried.TerminationGracePeriod,

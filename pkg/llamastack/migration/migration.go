@@ -3,11 +3,13 @@ package migration
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/carrying"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/validation"
@@ -58,7 +60,7 @@ var moves = [][2]string{
 }
 
 // carried is where fields are that v1alpha2 does not have.
-const carried = "the annotation " + v1alpha2.AnnotationV1alpha1Extras
+const carried = "the annotations " + v1alpha2.PrefixV1alpha1 + "*"
 
 // Migrate reads an object of v1alpha1 in YAML or JSON. An object of v1alpha2 stays as it
 // is, without moves.
@@ -77,14 +79,14 @@ func Migrate(text []byte) (Migrated, error) {
 	}
 	hub := &v1alpha2.LlamaStackDistribution{}
 	v1alpha1.ConvertToHub(view, hub)
-	extras, _ := v1alpha2.ReadV1alpha1Extras(hub.Annotations)
+	extras, keys := v1alpha2.ReadV1alpha1Extras(hub)
 	if extras.Rejected != nil {
 		return Migrated{}, fmt.Errorf("v1alpha2 has no valid form for it: %w", validation.Rejected(extras.Rejected).ToAggregate())
 	}
 	if err := validation.Create(hub).ToAggregate(); err != nil {
 		return Migrated{}, fmt.Errorf("v1alpha2 would refuse it: %w", err)
 	}
-	if err := keepMeaning(hub, extras); err != nil {
+	if err := keepMeaning(hub, extras, keys); err != nil {
 		return Migrated{}, err
 	}
 	out, err := textOf(hub)
@@ -106,23 +108,21 @@ func withoutCluster(written map[string]any) []byte {
 	return text
 }
 
-// keepMeaning leaves only what changes the server and its children in the annotation: the
+// keepMeaning leaves only what changes the server and its children in the annotations: the
 // way back to the same text is no longer wanted. An empty network admits an ingress.
-func keepMeaning(hub *v1alpha2.LlamaStackDistribution, extras v1alpha2.V1alpha1Extras) error {
-	v1alpha2.DropV1alpha1Extras(hub.Annotations)
-	extras.PortUnset, extras.ContainerNameUnset = false, false
-	extras.Presence = slices.DeleteFunc(extras.Presence, func(parent string) bool { return parent != v1alpha2.PresenceNetwork })
-	if !extras.IsEmpty() {
-		text, err := json.Marshal(extras)
-		if err != nil {
-			return err
-		}
-		if hub.Annotations == nil {
-			hub.Annotations = map[string]string{}
-		}
-		hub.Annotations[v1alpha2.AnnotationV1alpha1Extras] = string(text)
+func keepMeaning(hub *v1alpha2.LlamaStackDistribution, extras v1alpha2.V1alpha1Extras, keys []string) error {
+	for _, key := range keys {
+		delete(hub.Annotations, key)
 	}
-	return nil
+	extras.PortUnset, extras.ContainerNameUnset = false, false
+	maps.DeleteFunc(extras.Presence, func(parent string, _ bool) bool { return parent != v1alpha2.PresenceNetwork })
+	if extras.IsEmpty() {
+		return nil
+	}
+	if hub.Annotations == nil {
+		hub.Annotations = map[string]string{}
+	}
+	return carrying.Write(hub.Annotations, v1alpha2.PrefixV1alpha1, extras)
 }
 
 func textOf(hub *v1alpha2.LlamaStackDistribution) ([]byte, error) {

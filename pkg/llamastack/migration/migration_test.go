@@ -39,8 +39,12 @@ status: {phase: Ready}`))
 kind: LlamaStackDistribution
 metadata:
   annotations:
-    llamastack.io/v1alpha1-extras: '{"containerName":"srv","terminationGracePeriod":60,"userConfigNamespace":"other"}'
     mine: stays
+    v1alpha1.llamastack.io/containerName: '"srv"'
+    v1alpha1.llamastack.io/terminationGracePeriod: "60"
+    v1alpha1.llamastack.io/userConfig: '{}'
+    v1alpha1.llamastack.io/userConfig.name: '"c"'
+    v1alpha1.llamastack.io/userConfig.namespace: '"other"'
   labels:
     a: b
   name: my-llsd
@@ -70,14 +74,14 @@ spec:
 		"spec.replicas -> spec.workload.replicas",
 		"spec.server.distribution.name -> spec.distribution.name",
 		"spec.server.containerSpec.env -> spec.workload.overrides.env",
-		"spec.server.containerSpec.name -> the annotation llamastack.io/v1alpha1-extras",
+		"spec.server.containerSpec.name -> the annotations v1alpha1.llamastack.io/*",
 		"spec.server.workers -> spec.workload.workers",
 		"spec.server.storage.size -> spec.workload.storage.size",
 		"spec.server.podOverrides.serviceAccountName -> spec.workload.overrides.serviceAccountName",
-		"spec.server.podOverrides.terminationGracePeriodSeconds -> the annotation llamastack.io/v1alpha1-extras",
+		"spec.server.podOverrides.terminationGracePeriodSeconds -> the annotations v1alpha1.llamastack.io/*",
 		"spec.server.autoscaling -> spec.workload.autoscaling",
 		"spec.server.userConfig.configMapName -> spec.overrideConfig.configMapName",
-		"spec.server.userConfig.configMapNamespace -> the annotation llamastack.io/v1alpha1-extras",
+		"spec.server.userConfig.configMapNamespace -> the annotations v1alpha1.llamastack.io/*",
 		"spec.network.exposeRoute -> spec.networking.expose",
 	}, got.Moves)
 
@@ -122,5 +126,5 @@ spec:
 `))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"spec.server.distribution.name -> spec.distribution.name"}, migrated.Moves)
-	assert.Contains(t, string(migrated.Text), `"network"`)
+	assert.Contains(t, string(migrated.Text), `v1alpha1.llamastack.io/presence.network: "true"`)
 }

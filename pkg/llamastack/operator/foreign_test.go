@@ -48,7 +48,8 @@ func TestATenantReadsNothingOfOthers(t *testing.T) {
 			"-----BEGIN CERTIFICATE-----\n"+secretWord+"\n-----END CERTIFICATE-----\n",
 		)}
 		annotations := map[string]string{
-			v1alpha2.AnnotationV1alpha1Extras: pick("", "{", `{"userConfigNamespace":"other","caBundleNamespace":"other"}`, `{"caBundleNamespace":"other","caBundleKeys":["a.crt"]}`),
+			v1alpha2.AnnotationV1alpha1Extras:      pick("", "{", `{"userConfigNamespace":"other","caBundleNamespace":"other"}`, `{"caBundleNamespace":"other","caBundleKeys":["a.crt"]}`),
+			v1alpha2.PrefixV1alpha1 + "userConfig": pick("{", `{"namespace":"other"}`, `{"name":"theirs","namespace":"other"}`),
 			pick("llamastack.io/v1alpha1-user-config-namespace", "llamastack.io/v1alpha1-ca-bundle-namespace"): "other",
 		}
 		spec := v1alpha2.LlamaStackDistributionSpec{Distribution: v1alpha2.Distribution{Name: "starter"}}

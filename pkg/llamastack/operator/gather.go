@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -63,7 +64,7 @@ func (o *operator) gather(ctx context.Context, object *v1alpha2.LlamaStackDistri
 		return p, err
 	}
 	p.images, p.NetworkPolicies, p.options = distribution.Images(s.overrides), s.networkPolicies, s.options
-	if carried, _ := v1alpha2.ReadV1alpha1Extras(object.Annotations); carried.Rejected != nil {
+	if carried, _ := v1alpha2.ReadV1alpha1Extras(object); carried.Rejected != nil {
 		return p, fmt.Errorf("values of v1alpha1 that cannot be run: %w", validation.Rejected(carried.Rejected).ToAggregate())
 	}
 	if p.resolved, err = distribution.Resolve(object.Spec.Distribution, s.overrides); err != nil {
@@ -116,8 +117,8 @@ func overrideKey(object *v1alpha2.LlamaStackDistribution) types.NamespacedName {
 		return types.NamespacedName{}
 	}
 	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Spec.OverrideConfig.ConfigMapName}
-	if carried, _ := v1alpha2.ReadV1alpha1Extras(object.Annotations); carried.UserConfigNamespace != "" {
-		key.Namespace = carried.UserConfigNamespace
+	if carried, _ := v1alpha2.ReadV1alpha1Extras(object); carried.UserConfig != nil {
+		key.Namespace = carried.UserConfig.Namespace
 	}
 	return key
 }
@@ -220,12 +221,12 @@ func bundleKey(object *v1alpha2.LlamaStackDistribution) (key types.NamespacedNam
 		return key, nil, false
 	}
 	key = types.NamespacedName{Namespace: object.Namespace, Name: n.TLS.CABundle.ConfigMapName}
-	carried, _ := v1alpha2.ReadV1alpha1Extras(object.Annotations)
-	if carried.CABundleNamespace != "" {
-		key.Namespace = carried.CABundleNamespace
-	}
-	if entries = carried.CABundleKeys; len(entries) == 0 {
-		entries = []string{bundleEntry}
+	entries = []string{bundleEntry}
+	if carried, _ := v1alpha2.ReadV1alpha1Extras(object); carried.CABundle != nil {
+		key.Namespace = cmp.Or(carried.CABundle.Namespace, key.Namespace)
+		if len(carried.CABundle.Keys) > 0 {
+			entries = carried.CABundle.Keys
+		}
 	}
 	return key, entries, true
 }

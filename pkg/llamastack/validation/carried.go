@@ -74,7 +74,7 @@ func checkStorage(s *v1alpha2.StateStorage, path *field.Path) field.ErrorList {
 // checkRejected names what an object of v1alpha1 has that v1alpha2 refuses, by the fields
 // of v1alpha1.
 func checkRejected(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
-	carried, _ := v1alpha2.ReadV1alpha1Extras(object.Annotations)
+	carried, _ := v1alpha2.ReadV1alpha1Extras(object)
 	if carried.Rejected == nil {
 		return nil
 	}

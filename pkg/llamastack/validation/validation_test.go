@@ -330,6 +330,6 @@ func TestWarnings(t *testing.T) {
 func TestWhatAnUpdateThroughV1alpha1Lost(t *testing.T) {
 	old := object(t, head+"providers: {inference: {provider: vllm}}\ndisabled: [eval]\nstorage: {}\nresources: {}\nexternalProviders: {}")
 	assert.Empty(t, validation.Dropped(old, old))
-	assert.Equal(t, []string{"this update through v1alpha1 lost spec.providers, spec.resources, spec.storage, spec.disabled, spec.externalProviders: keep the annotation llamastack.io/v1alpha2-extras, or use v1alpha2"},
+	assert.Equal(t, []string{"this update through v1alpha1 lost spec.providers, spec.resources, spec.storage, spec.disabled, spec.externalProviders: keep the annotations v1alpha2.llamastack.io/*, or use v1alpha2"},
 		validation.Dropped(old, object(t, head)))
 }

@@ -94,7 +94,7 @@ func withoutPath(endpoint string) bool {
 }
 
 // Dropped warns of what only v1alpha2 has and an update through v1alpha1 took away,
-// because the annotation that carries it was not written back.
+// because the annotations that carry it were not written back.
 func Dropped(old, object *v1alpha2.LlamaStackDistribution) []string {
 	var lost []string
 	for _, one := range []struct {
@@ -114,5 +114,5 @@ func Dropped(old, object *v1alpha2.LlamaStackDistribution) []string {
 	if len(lost) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("this update through v1alpha1 lost %s: keep the annotation %s, or use v1alpha2", strings.Join(lost, ", "), v1alpha2.AnnotationV1alpha2Extras)}
+	return []string{fmt.Sprintf("this update through v1alpha1 lost %s: keep the annotations %s*, or use v1alpha2", strings.Join(lost, ", "), v1alpha2.PrefixV1alpha2)}
 }

@@ -185,7 +185,7 @@ func TestAnObjectThatWasStoredAsV1alpha1(t *testing.T) {
 	object := &v1alpha2.LlamaStackDistribution{ObjectMeta: named(namespace, "demo")}
 	reaches(t, object, v1alpha2.PhaseReady)
 	assert.EqualValues(t, 2, object.Status.AvailableReplicas)
-	assert.JSONEq(t, `{"containerName":"srv"}`, object.Annotations["llamastack.io/v1alpha1-extras"])
+	assert.Equal(t, `"srv"`, object.Annotations["v1alpha1.llamastack.io/containerName"])
 	assert.Equal(t, "srv", read(t, deploymentOf(object)).Spec.Template.Spec.Containers[0].Name)
 	assert.Equal(t, []string{"v1alpha1", "v1alpha2"}, slices.Sorted(slices.Values(read(t, definition()).Status.StoredVersions)))
 }

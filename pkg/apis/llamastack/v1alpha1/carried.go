@@ -6,13 +6,14 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/carrying"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 )
 
 // Parents of the hub that hubExtras.Presence may name.
 const (
 	presenceWorkload   = "workload"
-	presenceOverrides  = "workload.overrides"
+	presenceOverrides  = "overrides"
 	presenceNetworking = "networking"
 )
 
@@ -32,8 +33,8 @@ type hubExtras struct {
 	PortUnset     bool `json:"portUnset,omitempty"`
 	ReplicasUnset bool `json:"replicasUnset,omitempty"`
 	// Presence names parents that were there and empty.
-	Presence []string         `json:"presence,omitempty"`
-	Status   *hubStatusExtras `json:"status,omitempty"`
+	Presence v1alpha2.Presence `json:"presence,omitempty"`
+	Status   *hubStatusExtras  `json:"status,omitempty"`
 }
 
 type hubStatusExtras struct {
@@ -41,24 +42,17 @@ type hubStatusExtras struct {
 	ConfigGeneration     *v1alpha2.ConfigGeneration     `json:"configGeneration,omitempty"`
 }
 
-func (e *hubExtras) isEmpty() bool {
-	return e.Providers == nil && e.Resources == nil && e.Storage == nil && len(e.Disabled) == 0 && e.ExternalProviders == nil &&
-		e.Expose == nil && !e.PortUnset && !e.ReplicasUnset && len(e.Presence) == 0 && e.Status == nil
-}
-
-// readHubExtras reads the annotation of an object of this version. A value that cannot
-// be read counts as none, and is left where it is: ok is false then.
-func readHubExtras(annotations map[string]string) (extras *hubExtras, ok bool) {
-	extras = &hubExtras{}
-	if text, found := annotations[v1alpha2.AnnotationV1alpha2Extras]; found && json.Unmarshal([]byte(text), extras) != nil {
-		return &hubExtras{}, false
-	}
+// readHubExtras reads the annotations of an object of this version, and has the keys of those
+// that it read. A value that cannot be read counts as none, and is left where it is.
+func readHubExtras(annotations map[string]string) (extras *hubExtras, keys []string) {
+	read, keys := carrying.Read[hubExtras](annotations, v1alpha2.PrefixV1alpha2, v1alpha2.AnnotationV1alpha2Extras)
+	extras = &read
 	if extras.Expose == nil && extras.ExposeHostname != "" {
 		if hostname, err := json.Marshal(map[string]string{"hostname": extras.ExposeHostname}); err == nil {
 			extras.Expose = &apiextensionsv1.JSON{Raw: hostname}
 		}
 	}
-	return extras, true
+	return extras, keys
 }
 
 // hubExtrasOf is what the view does not show of the hub.
@@ -80,13 +74,13 @@ func hubExtrasOf(hub *v1alpha2.LlamaStackDistribution, view *LlamaStackDistribut
 	e.ReplicasUnset = (spec.Workload == nil || spec.Workload.Replicas == nil) && view.Spec.Replicas >= 0
 	if w := spec.Workload; w != nil {
 		if w.Overrides != nil && isEmptyOverrides(w.Overrides) {
-			e.Presence = append(e.Presence, presenceOverrides)
+			e.Presence.Add(presenceOverrides)
 		} else if isEmptyWorkload(w) {
-			e.Presence = append(e.Presence, presenceWorkload)
+			e.Presence.Add(presenceWorkload)
 		}
 	}
 	if networking != nil && *networking == (v1alpha2.Networking{}) {
-		e.Presence = append(e.Presence, presenceNetworking)
+		e.Presence.Add(presenceNetworking)
 	}
 	return e
 }
@@ -109,13 +103,13 @@ func (e *hubExtras) applyTo(hub *v1alpha2.LlamaStackDistribution, source *LlamaS
 	if e.ReplicasUnset && source.Spec.Replicas == v1alpha2.DefaultReplicas {
 		spec.Workload.Replicas = nil
 	}
-	if present(e.Presence, presenceOverrides) && workloadOf(spec).Overrides == nil {
+	if e.Presence[presenceOverrides] && workloadOf(spec).Overrides == nil {
 		spec.Workload.Overrides = &v1alpha2.Overrides{}
 	}
-	if spec.Workload != nil && isEmptyWorkload(spec.Workload) && !present(e.Presence, presenceWorkload) {
+	if spec.Workload != nil && isEmptyWorkload(spec.Workload) && !e.Presence[presenceWorkload] {
 		spec.Workload = nil
 	}
-	if spec.Networking != nil && *spec.Networking == (v1alpha2.Networking{}) && !present(e.Presence, presenceNetworking) {
+	if spec.Networking != nil && *spec.Networking == (v1alpha2.Networking{}) && !e.Presence[presenceNetworking] {
 		spec.Networking = nil
 	}
 }

@@ -20,7 +20,7 @@ func TestAnEditOfTheViewWins(t *testing.T) {
 		"no longer exposed": {
 			`{spec: {distribution: {name: d}, networking: {port: 1, expose: {hostname: h}}}}`,
 			func(view *v1alpha1.LlamaStackDistribution) { view.Spec.Network.ExposeRoute = false },
-			`{metadata: {annotations: {llamastack.io/v1alpha1-extras: '{"presence":["network"]}'}}, spec: {distribution: {name: d}, networking: {port: 1}}}`,
+			`{metadata: {annotations: {v1alpha1.llamastack.io/presence: '{}', v1alpha1.llamastack.io/presence.network: 'true'}}, spec: {distribution: {name: d}, networking: {port: 1}}}`,
 		},
 		"exposed after all": {
 			`{spec: {distribution: {name: d}, networking: {port: 1, expose: {enabled: false, hostname: h}}}}`,
@@ -121,7 +121,15 @@ spec:
     userConfig: {configMapName: o, configMapNamespace: u}
     tlsConfig: {caBundle: {configMapName: ca, configMapNamespace: c, configMapKeys: [k]}}`)), asJSON(t, view))
 		assert.Equal(t, map[string]string{
-			extras: `{"containerName":"srv","terminationGracePeriod":30,"userConfigNamespace":"u","caBundleNamespace":"c","caBundleKeys":["k"]}`,
+			"v1alpha1.llamastack.io/containerName":          `"srv"`,
+			"v1alpha1.llamastack.io/terminationGracePeriod": "30",
+			"v1alpha1.llamastack.io/userConfig":             "{}",
+			"v1alpha1.llamastack.io/userConfig.name":        `"o"`,
+			"v1alpha1.llamastack.io/userConfig.namespace":   `"u"`,
+			"v1alpha1.llamastack.io/caBundle":               "{}",
+			"v1alpha1.llamastack.io/caBundle.name":          `"ca"`,
+			"v1alpha1.llamastack.io/caBundle.namespace":     `"c"`,
+			"v1alpha1.llamastack.io/caBundle.keys":          `["k"]`,
 		}, up(view).Annotations)
 	})
 	t.Run("the name of a host alone", func(t *testing.T) {

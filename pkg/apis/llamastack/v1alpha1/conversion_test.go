@@ -34,14 +34,12 @@ func asData(t *testing.T, object any) string {
 	return string(text)
 }
 
-const extras = v1alpha2.AnnotationV1alpha1Extras
-
 // Each object of v1alpha1 becomes that object of v1alpha2, and itself again.
 func TestV1alpha1(t *testing.T) {
 	for name, c := range map[string]struct{ view, hub string }{
 		"the least": {
 			view: `{spec: {replicas: 1, server: {distribution: {name: starter}}}}`,
-			hub: `{metadata: {annotations: {` + extras + `: '{"portUnset":true}'}},
+			hub: `{metadata: {annotations: {v1alpha1.llamastack.io/portUnset: 'true'}},
 				spec: {distribution: {name: starter}, workload: {replicas: 1}}}`,
 		},
 		"with the defaults that the API server sets": {
@@ -70,7 +68,15 @@ spec:
 			hub: `
 metadata:
   annotations:
-    llamastack.io/v1alpha1-extras: '{"containerName":"srv","terminationGracePeriod":60,"userConfigNamespace":"other","caBundleNamespace":"certs","caBundleKeys":["a.crt","b.crt"]}'
+    v1alpha1.llamastack.io/caBundle: '{}'
+    v1alpha1.llamastack.io/caBundle.keys: '["a.crt","b.crt"]'
+    v1alpha1.llamastack.io/caBundle.name: '"ca"'
+    v1alpha1.llamastack.io/caBundle.namespace: '"certs"'
+    v1alpha1.llamastack.io/containerName: '"srv"'
+    v1alpha1.llamastack.io/terminationGracePeriod: '60'
+    v1alpha1.llamastack.io/userConfig: '{}'
+    v1alpha1.llamastack.io/userConfig.name: '"c"'
+    v1alpha1.llamastack.io/userConfig.namespace: '"other"'
 spec:
   distribution: {name: starter}
   overrideConfig: {configMapName: c}
@@ -122,18 +128,18 @@ status:
 		"parents with nothing in them": {
 			view: `{spec: {replicas: 1, network: {}, server: {distribution: {name: starter}, containerSpec: {name: llama-stack}, podOverrides: {},
 				storage: {}, tlsConfig: {}, userConfig: {configMapName: ""}}}}`,
-			hub: `{metadata: {annotations: {` + extras + `: '{"portUnset":true,"presence":["userConfig","podOverrides","containerSpec","network"]}'}},
+			hub: `{metadata: {annotations: {v1alpha1.llamastack.io/portUnset: 'true', v1alpha1.llamastack.io/presence: '{}', v1alpha1.llamastack.io/presence.containerSpec: 'true', v1alpha1.llamastack.io/presence.network: 'true', v1alpha1.llamastack.io/presence.podOverrides: 'true', v1alpha1.llamastack.io/presence.userConfig: 'true'}},
 				spec: {distribution: {name: starter}, networking: {tls: {}}, workload: {replicas: 1, storage: {}}}}`,
 		},
 		"a grace period of zero and nothing else": {
 			view: `{spec: {replicas: 1, server: {distribution: {name: starter}, containerSpec: {name: llama-stack, port: 1}, podOverrides: {terminationGracePeriodSeconds: 0}}}}`,
-			hub: `{metadata: {annotations: {` + extras + `: '{"terminationGracePeriod":0}'}},
+			hub: `{metadata: {annotations: {v1alpha1.llamastack.io/terminationGracePeriod: '0'}},
 				spec: {distribution: {name: starter}, networking: {port: 1}, workload: {replicas: 1}}}`,
 		},
 		"what v1alpha2 would refuse": {
 			view: `{spec: {replicas: -1, network: {allowedFrom: {labels: [""]}}, server: {distribution: {name: known, image: i}, containerSpec: {name: llama-stack, port: 70000},
 				autoscaling: {maxReplicas: 0}, podDisruptionBudget: {}}}}`,
-			hub: `{metadata: {annotations: {` + extras + `: '{"rejected":{"distributionName":"known","replicas":-1,"port":70000,"autoscaling":{"maxReplicas":0},"podDisruptionBudget":{},"allowedFrom":{"labels":[""]}}}'}},
+			hub: `{metadata: {annotations: {v1alpha1.llamastack.io/rejected: '{}', v1alpha1.llamastack.io/rejected.allowedFrom: '{}', v1alpha1.llamastack.io/rejected.allowedFrom.labels: '[""]', v1alpha1.llamastack.io/rejected.autoscaling: '{}', v1alpha1.llamastack.io/rejected.autoscaling.maxReplicas: '0', v1alpha1.llamastack.io/rejected.distributionName: '"known"', v1alpha1.llamastack.io/rejected.podDisruptionBudget: '{}', v1alpha1.llamastack.io/rejected.port: '70000', v1alpha1.llamastack.io/rejected.replicas: '-1'}},
 				spec: {distribution: {image: i}}}`,
 		},
 		"another annotation": {
@@ -157,41 +163,40 @@ status:
 // Each object of v1alpha2 becomes that object of v1alpha1, and itself again.
 func TestV1alpha2(t *testing.T) {
 	const (
-		hubExtras = v1alpha2.AnnotationV1alpha2Extras
-		shown     = `server: {distribution: {name: starter}, containerSpec: {name: llama-stack, port: 8321}}`
-		given     = `distribution: {name: starter}, networking: {port: 8321}, workload: {replicas: 1}`
+		shown = `server: {distribution: {name: starter}, containerSpec: {name: llama-stack, port: 8321}}`
+		given = `distribution: {name: starter}, networking: {port: 8321}, workload: {replicas: 1}`
 	)
-	carrying := func(annotation, spec string) string {
-		return `{metadata: {annotations: {` + hubExtras + `: '` + annotation + `'}}, spec: {` + spec + `}}`
+	carrying := func(annotations, spec string) string {
+		return `{metadata: {annotations: {` + annotations + `}}, spec: {` + spec + `}}`
 	}
 	for name, c := range map[string]struct{ hub, view string }{
 		"the least": {
 			hub:  `{spec: {distribution: {name: starter}}}`,
-			view: carrying(`{"portUnset":true,"replicasUnset":true}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/portUnset: 'true', v1alpha2.llamastack.io/replicasUnset: 'true'`, `replicas: 1, `+shown),
 		},
 		"parents with nothing in them": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {}, workload: {}}}`,
-			view: carrying(`{"portUnset":true,"replicasUnset":true,"presence":["workload","networking"]}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/portUnset: 'true', v1alpha2.llamastack.io/presence: '{}', v1alpha2.llamastack.io/presence.networking: 'true', v1alpha2.llamastack.io/presence.workload: 'true', v1alpha2.llamastack.io/replicasUnset: 'true'`, `replicas: 1, `+shown),
 		},
 		"a parent in a parent": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {port: 8321}, workload: {replicas: 0, overrides: {}}}}`,
-			view: carrying(`{"presence":["workload.overrides"]}`, `replicas: 0, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/presence: '{}', v1alpha2.llamastack.io/presence.overrides: 'true'`, `replicas: 0, `+shown),
 		},
 		"providers": {
 			hub:  `{spec: {` + given + `, providers: {inference: {provider: vllm, secretRefs: {a: {name: s, key: k}}, settings: {big: 12345678901234567890}}}}}`,
-			view: carrying(`{"providers":{"inference":{"provider":"vllm","secretRefs":{"a":{"key":"k","name":"s"}},"settings":{"big":12345678901234567890}}}}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/providers: '{}', v1alpha2.llamastack.io/providers.inference: '{}', v1alpha2.llamastack.io/providers.inference.provider: '"vllm"', v1alpha2.llamastack.io/providers.inference.secretRefs: '{}', v1alpha2.llamastack.io/providers.inference.secretRefs.a: '{}', v1alpha2.llamastack.io/providers.inference.secretRefs.a.key: '"k"', v1alpha2.llamastack.io/providers.inference.secretRefs.a.name: '"s"', v1alpha2.llamastack.io/providers.inference.settings: '{}', v1alpha2.llamastack.io/providers.inference.settings.big: '12345678901234567890'`, `replicas: 1, `+shown),
 		},
 		"resources": {
 			hub:  `{spec: {` + given + `, resources: {models: [m, {name: other}], tools: [t], shields: [s]}}}`,
-			view: carrying(`{"resources":{"models":["m",{"name":"other"}],"tools":["t"],"shields":["s"]}}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/resources: '{}', v1alpha2.llamastack.io/resources.models: '["m",{"name":"other"}]', v1alpha2.llamastack.io/resources.shields: '["s"]', v1alpha2.llamastack.io/resources.tools: '["t"]'`, `replicas: 1, `+shown),
 		},
 		"storage": {
 			hub:  `{spec: {` + given + `, storage: {kv: {type: redis, endpoint: "redis://r", password: {secretKeyRef: {name: s, key: k}}}, sql: {type: postgres, connectionString: {name: s, key: k}}}}}`,
-			view: carrying(`{"storage":{"kv":{"type":"redis","endpoint":"redis://r","password":{"secretKeyRef":{"name":"s","key":"k"}}},"sql":{"type":"postgres","connectionString":{"name":"s","key":"k"}}}}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/storage: '{}', v1alpha2.llamastack.io/storage.kv: '{}', v1alpha2.llamastack.io/storage.kv.endpoint: '"redis://r"', v1alpha2.llamastack.io/storage.kv.password: '{}', v1alpha2.llamastack.io/storage.kv.password.secretKeyRef: '{}', v1alpha2.llamastack.io/storage.kv.password.secretKeyRef.key: '"k"', v1alpha2.llamastack.io/storage.kv.password.secretKeyRef.name: '"s"', v1alpha2.llamastack.io/storage.kv.type: '"redis"', v1alpha2.llamastack.io/storage.sql: '{}', v1alpha2.llamastack.io/storage.sql.connectionString: '{}', v1alpha2.llamastack.io/storage.sql.connectionString.key: '"k"', v1alpha2.llamastack.io/storage.sql.connectionString.name: '"s"', v1alpha2.llamastack.io/storage.sql.type: '"postgres"'`, `replicas: 1, `+shown),
 		},
 		"disabled and external providers": {
 			hub:  `{spec: {` + given + `, disabled: [eval], externalProviders: {inference: [{providerId: p, image: i, config: {a: [1]}}]}}}`,
-			view: carrying(`{"disabled":["eval"],"externalProviders":{"inference":[{"providerId":"p","image":"i","config":{"a":[1]}}]}}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/disabled: '["eval"]', v1alpha2.llamastack.io/externalProviders: '{}', v1alpha2.llamastack.io/externalProviders.inference: '[{"providerId":"p","image":"i","config":{"a":[1]}}]'`, `replicas: 1, `+shown),
 		},
 		"exposed": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {port: 8321, expose: true}, workload: {replicas: 1}}}`,
@@ -199,24 +204,24 @@ func TestV1alpha2(t *testing.T) {
 		},
 		"expressly not exposed": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {port: 8321, expose: false}, workload: {replicas: 1}}}`,
-			view: carrying(`{"expose":false}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/expose: 'false'`, `replicas: 1, `+shown),
 		},
 		"exposed by an empty object": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {port: 8321, expose: {}}, workload: {replicas: 1}}}`,
-			view: carrying(`{"expose":{}}`, `replicas: 1, network: {exposeRoute: true}, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/expose: '{}'`, `replicas: 1, network: {exposeRoute: true}, `+shown),
 		},
 		"exposed with a name": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {port: 8321, expose: {hostname: h}}, workload: {replicas: 1}}}`,
-			view: carrying(`{"expose":{"hostname":"h"}}`, `replicas: 1, network: {exposeRoute: true}, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/expose: '{}', v1alpha2.llamastack.io/expose.hostname: '"h"'`, `replicas: 1, network: {exposeRoute: true}, `+shown),
 		},
 		"not exposed, with a name": {
 			hub:  `{spec: {distribution: {name: starter}, networking: {port: 8321, expose: {enabled: false, hostname: h}}, workload: {replicas: 1}}}`,
-			view: carrying(`{"expose":{"enabled":false,"hostname":"h"}}`, `replicas: 1, `+shown),
+			view: carrying(`v1alpha2.llamastack.io/expose: '{}', v1alpha2.llamastack.io/expose.enabled: 'false', v1alpha2.llamastack.io/expose.hostname: '"h"'`, `replicas: 1, `+shown),
 		},
 		"status": {
 			hub: `{spec: {` + given + `}, status: {resolvedDistribution: {image: i, configSource: embedded, configHash: h},
 				configGeneration: {configMapName: c, generatedAt: "2026-01-02T03:04:05Z", providerCount: 1}, phase: Ready}}`,
-			view: `{metadata: {annotations: {` + hubExtras + `: '{"status":{"resolvedDistribution":{"image":"i","configSource":"embedded","configHash":"h"},"configGeneration":{"configMapName":"c","generatedAt":"2026-01-02T03:04:05Z","providerCount":1}}}'}},
+			view: `{metadata: {annotations: {v1alpha2.llamastack.io/status: '{}', v1alpha2.llamastack.io/status.configGeneration: '{}', v1alpha2.llamastack.io/status.configGeneration.configMapName: '"c"', v1alpha2.llamastack.io/status.configGeneration.generatedAt: '"2026-01-02T03:04:05Z"', v1alpha2.llamastack.io/status.configGeneration.providerCount: '1', v1alpha2.llamastack.io/status.resolvedDistribution: '{}', v1alpha2.llamastack.io/status.resolvedDistribution.configHash: '"h"', v1alpha2.llamastack.io/status.resolvedDistribution.configSource: '"embedded"', v1alpha2.llamastack.io/status.resolvedDistribution.image: '"i"'}},
 				spec: {replicas: 1, ` + shown + `}, status: {phase: Ready}}`,
 		},
 	} {
@@ -226,7 +231,7 @@ func TestV1alpha2(t *testing.T) {
 			assert.Equal(t, asData(t, readView(t, c.view)), asData(t, view))
 			again := up(view)
 			assert.JSONEq(t, asJSON(t, hub), asJSON(t, again))
-			assert.NotContains(t, again.Annotations, hubExtras)
+			assert.NotContains(t, asData(t, again.ObjectMeta), v1alpha2.PrefixV1alpha2)
 		})
 	}
 }

@@ -73,7 +73,7 @@ func containerOf(w *v1alpha2.Workload, n *v1alpha2.Networking, carried *v1alpha2
 		c.Port = v1alpha2.DefaultPort
 	}
 	if c.Name == "" && c.Port == 0 && c.Resources == nil && len(c.Env) == 0 && len(c.Command) == 0 && len(c.Args) == 0 &&
-		!present(carried.Presence, v1alpha2.PresenceContainerSpec) {
+		!carried.Presence[v1alpha2.PresenceContainerSpec] {
 		return nil
 	}
 	if c.Name == "" && !carried.ContainerNameUnset {
@@ -88,34 +88,41 @@ func podOverridesOf(o *v1alpha2.Overrides, carried *v1alpha2.V1alpha1Extras) *Po
 		p.ServiceAccountName, p.Volumes, p.VolumeMounts = o.ServiceAccountName, o.Volumes, o.VolumeMounts
 	}
 	if p.ServiceAccountName == "" && len(p.Volumes) == 0 && len(p.VolumeMounts) == 0 && p.TerminationGracePeriodSeconds == nil &&
-		!present(carried.Presence, v1alpha2.PresencePodOverrides) {
+		!carried.Presence[v1alpha2.PresencePodOverrides] {
 		return nil
 	}
 	return p
 }
 
 func userConfigOf(o *v1alpha2.OverrideConfig, carried *v1alpha2.V1alpha1Extras) *UserConfig {
+	config := &UserConfig{}
+	if carried.UserConfig != nil {
+		config.ConfigMapNamespace = carried.UserConfig.Namespace
+	}
 	switch {
 	case o != nil:
-		return &UserConfig{ConfigMapName: o.ConfigMapName, ConfigMapNamespace: carried.UserConfigNamespace}
-	case present(carried.Presence, v1alpha2.PresenceUserConfig):
-		return &UserConfig{ConfigMapNamespace: carried.UserConfigNamespace}
+		config.ConfigMapName = o.ConfigMapName
+	case !carried.Presence[v1alpha2.PresenceUserConfig]:
+		return nil
 	}
-	return nil
+	return config
 }
 
 func tlsConfigOf(t *v1alpha2.TLS, carried *v1alpha2.V1alpha1Extras) *TLSConfig {
-	switch {
-	case t == nil:
+	if t == nil {
 		return nil
-	case t.CABundle != nil:
-		return &TLSConfig{CABundle: &CABundle{
-			ConfigMapName: t.CABundle.ConfigMapName, ConfigMapNamespace: carried.CABundleNamespace, ConfigMapKeys: carried.CABundleKeys,
-		}}
-	case present(carried.Presence, v1alpha2.PresenceCABundle):
-		return &TLSConfig{CABundle: &CABundle{ConfigMapNamespace: carried.CABundleNamespace, ConfigMapKeys: carried.CABundleKeys}}
 	}
-	return &TLSConfig{}
+	bundle := &CABundle{}
+	if carried.CABundle != nil {
+		bundle.ConfigMapNamespace, bundle.ConfigMapKeys = carried.CABundle.Namespace, carried.CABundle.Keys
+	}
+	switch {
+	case t.CABundle != nil:
+		bundle.ConfigMapName = t.CABundle.ConfigMapName
+	case !carried.Presence[v1alpha2.PresenceCABundle]:
+		return &TLSConfig{}
+	}
+	return &TLSConfig{CABundle: bundle}
 }
 
 func networkOf(n *v1alpha2.Networking, carried *v1alpha2.V1alpha1Extras, rejected *v1alpha2.Rejected) *Network {
@@ -123,7 +130,7 @@ func networkOf(n *v1alpha2.Networking, carried *v1alpha2.V1alpha1Extras, rejecte
 		ExposeRoute: v1alpha2.ExposureOf(n.Expose).Enabled,
 		AllowedFrom: (*AllowedFrom)(either(n.AllowedFrom, rejected.AllowedFrom)),
 	}
-	if *network == (Network{}) && !present(carried.Presence, v1alpha2.PresenceNetwork) {
+	if *network == (Network{}) && !carried.Presence[v1alpha2.PresenceNetwork] {
 		return nil
 	}
 	return network

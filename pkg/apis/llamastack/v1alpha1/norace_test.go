@@ -3,4 +3,4 @@
 package v1alpha1_test
 
 // objects is the number of random objects that a property is tried on.
-const objects = 1_000_000
+const objects = 100_000

@@ -47,7 +47,7 @@ func hubSpecOf(spec *LlamaStackDistributionSpec) (v1alpha2.LlamaStackDistributio
 // upward collects on the way to the hub what has no field there.
 type upward struct{ extras v1alpha2.V1alpha1Extras }
 
-func (u *upward) wasThere(name string) { u.extras.Presence = append(u.extras.Presence, name) }
+func (u *upward) wasThere(name string) { u.extras.Presence.Add(name) }
 
 func (u *upward) rejected() *v1alpha2.Rejected {
 	if u.extras.Rejected == nil {
@@ -149,7 +149,9 @@ func (u *upward) overrideConfig(c *UserConfig) *v1alpha2.OverrideConfig {
 	if c == nil {
 		return nil
 	}
-	u.extras.UserConfigNamespace = c.ConfigMapNamespace
+	if c.ConfigMapNamespace != "" {
+		u.extras.UserConfig = &v1alpha2.CarriedConfigMap{Name: &c.ConfigMapName, Namespace: c.ConfigMapNamespace}
+	}
 	if c.ConfigMapName == "" {
 		u.wasThere(v1alpha2.PresenceUserConfig)
 		return nil
@@ -165,7 +167,9 @@ func (u *upward) tls(t *TLSConfig) *v1alpha2.TLS {
 	if t.CABundle == nil {
 		return &v1alpha2.TLS{}
 	}
-	u.extras.CABundleNamespace, u.extras.CABundleKeys = t.CABundle.ConfigMapNamespace, t.CABundle.ConfigMapKeys
+	if b := t.CABundle; b.ConfigMapNamespace != "" || len(b.ConfigMapKeys) > 0 {
+		u.extras.CABundle = &v1alpha2.CarriedConfigMap{Name: &b.ConfigMapName, Namespace: b.ConfigMapNamespace, Keys: b.ConfigMapKeys}
+	}
 	if t.CABundle.ConfigMapName == "" {
 		u.wasThere(v1alpha2.PresenceCABundle)
 		return &v1alpha2.TLS{}
