@@ -55,7 +55,7 @@ const examples = `  # Before the upgrade: save the objects
   kubectl wva migrate --rollback before-upgrade
 
   # Llama Stack servers, from a cluster
-  kubectl get llsd.v1alpha1.llamastack.io -A -o yaml | kubectl wva migrate -f - > servers.yaml`
+  kubectl get llamastackdistributions.v1alpha1.llamastack.io -A -o yaml | kubectl wva migrate -f - > servers.yaml`
 
 type options struct {
 	cluster *cluster.Flags

@@ -10,6 +10,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/configuration"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/distribution"
 )
 
 func readFile(t *testing.T, name string) []byte {
@@ -174,12 +175,21 @@ func TestResources(t *testing.T) {
 			head + "resources: {models: [{name: m, provider: ollama}]}", "models",
 			`[{model_id: m, provider_id: "${env.OLLAMA_URL:+ollama}"}]`,
 		},
-		"without a provider the first that is always there": {
-			head + "resources: {models: [m]}", "models", `[{model_id: m, provider_id: sentence-transformers}]`,
+		"without a provider the one whose variable is set": {
+			head + "resources: {models: [m]}\nworkload: {overrides: {env: [{name: A, value: b}, {name: OLLAMA_URL, value: 'http://o'}]}}", "models",
+			`[{model_id: m, provider_id: "${env.OLLAMA_URL:+ollama}"}]`,
+		},
+		"without a provider a declared one": {
+			head + "providers: {inference: {provider: vllm}}\nresources: {models: [m]}\nworkload: {overrides: {env: [{name: OLLAMA_URL, value: 'http://o'}]}}", "models",
+			`[{model_id: m, provider_id: vllm}]`,
+		},
+		"an embedding model is served in the server": {
+			head + "resources: {models: [{name: m, modelType: embedding}]}", "models",
+			`[{model_id: m, provider_id: sentence-transformers, model_type: embedding, metadata: {model_type: embedding}}]`,
 		},
 		"a type that the server does not know": {
-			head + "resources: {models: [{name: m, modelType: audio, quantization: fp8}]}", "models",
-			`[{model_id: m, provider_id: sentence-transformers, metadata: {model_type: audio, quantization: fp8}}]`,
+			head + "resources: {models: [{name: m, provider: ollama, modelType: audio, quantization: fp8}]}", "models",
+			`[{model_id: m, provider_id: "${env.OLLAMA_URL:+ollama}", metadata: {model_type: audio, quantization: fp8}}]`,
 		},
 		"tools fall back on the base": {
 			head + "resources: {tools: [a, b]}", "tool_groups",
@@ -199,5 +209,30 @@ func TestResources(t *testing.T) {
 			assert.Equal(t, want, at(t, read, "registered_resources", c.key))
 			assert.NotContains(t, read, c.key, "never at the top")
 		})
+	}
+}
+
+// Requests for a model, and what is in them, must not go to an API of somebody else that nobody
+// asked for.
+func TestAModelIsNotGivenToAnAPIOfSomebodyElse(t *testing.T) {
+	for _, base := range distribution.Names() {
+		for name, more := range map[string]string{
+			"no variable":    "",
+			"another":        "\nworkload: {overrides: {env: [{name: OTHER, value: 'http://o'}]}}",
+			"without value":  "\nworkload: {overrides: {env: [{name: OLLAMA_URL}]}}",
+			"another's name": "\nworkload: {overrides: {env: [{name: OLLAMA, value: 'http://o'}]}}",
+		} {
+			spec := readSpec(t, "distribution: {name: "+base+"}\nresources: {models: [m]}"+more)
+			resolved, err := distribution.Resolve(spec.Distribution, nil)
+			require.NoError(t, err)
+			got, err := configuration.Generate("demo", spec, resolved.Base, configuration.Options{})
+			if err != nil {
+				assert.Equal(t, configuration.ReasonMissingProvider, configuration.ReasonOf(err), base)
+				assert.ErrorContains(t, err, "give the model a provider, one of", base)
+				continue
+			}
+			models := at(t, data(t, got.Text), "registered_resources", "models").([]any)
+			assert.Contains(t, models[0].(map[string]any)["provider_id"], "meta-reference", "%s, %s: it is in the server", base, name)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package configuration
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -88,6 +90,52 @@ func entryOf(api string, p v1alpha2.Provider) map[string]any {
 		config["persistence"] = map[string]any{"backend": "kv_default", "namespace": "vector_io::" + p.EffectiveID()}
 	}
 	return map[string]any{"provider_id": p.EffectiveID(), "provider_type": p.Type(), "config": config}
+}
+
+// variableIn is a variable of the environment in a configuration.
+var variableIn = regexp.MustCompile(`\$\{env\.([A-Za-z0-9_]+)`)
+
+// chooseFor finds the provider of a model: the one that it names, else the first that the object
+// declares, else the first of the base of which the object sets a variable, or that is in the
+// server. Any other of the base is an API of somebody else, to which requests must not go unasked.
+func (c document) chooseFor(m v1alpha2.Model, spec *v1alpha2.LlamaStackDistributionSpec, all []declared) (string, error) {
+	const api = "inference"
+	if m.Provider != "" || slices.ContainsFunc(all, func(p declared) bool { return p.api == api }) {
+		return c.choose(api, m.Provider, all)
+	}
+	var ids []string
+	for _, entry := range c.providers(api) {
+		id, kind := textOf(entry, "provider_id"), textOf(entry, "provider_type")
+		inner, isGated := innerID(id)
+		inside := !isGated && strings.HasPrefix(kind, "inline::") && (kind != "inline::sentence-transformers" || m.ModelType == "embedding")
+		if inside || setsVariable(spec, entry) {
+			return id, nil
+		}
+		ids = append(ids, inner)
+	}
+	if len(ids) == 0 {
+		return c.choose(api, "", all)
+	}
+	return "", fmt.Errorf("the object declares none and sets no variable of one of the distribution: add one to spec.providers.inference, or give the model a provider, one of %s", strings.Join(ids, ", "))
+}
+
+// setsVariable says whether the environment of the object has a variable that an entry reads.
+func setsVariable(spec *v1alpha2.LlamaStackDistributionSpec, entry any) bool {
+	if spec.Workload == nil || spec.Workload.Overrides == nil {
+		return false
+	}
+	text, err := json.Marshal(entry)
+	if err != nil {
+		return false
+	}
+	for _, read := range variableIn.FindAllSubmatch(text, -1) {
+		for _, set := range spec.Workload.Overrides.Env {
+			if set.Name == string(read[1]) && (set.Value != "" || set.ValueFrom != nil) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // choose finds the provider that a resource of an API belongs to: the one that it names,

@@ -25,7 +25,7 @@ func (c document) addResources(spec *v1alpha2.LlamaStackDistributionSpec, all []
 		if slices.Contains(off, "inference") {
 			return failed(ReasonMissingProvider, "spec.resources.models[%d]: the model %q needs the API inference, which spec.disabled names", i, model.Name)
 		}
-		provider, err := c.choose("inference", model.Provider, all)
+		provider, err := c.chooseFor(model, spec, all)
 		if err != nil {
 			return failed(ReasonMissingProvider, "spec.resources.models[%d]: the model %q needs an inference provider: %w", i, model.Name, err)
 		}
