@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/configuration"
 )
@@ -69,6 +70,28 @@ func checkStorage(s *v1alpha2.StateStorage, path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// largestCarried bounds what of an object is in annotations when it is read as v1alpha1, in bytes. The
+// API server bounds all annotations of an object by 256 KiB; the rest is for the status.
+const largestCarried = 248 << 10
+
+// checkSize refuses what v1alpha1 cannot show: one such object would break every list in v1alpha1.
+func checkSize(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
+	read := object.DeepCopy()
+	read.Status = v1alpha2.LlamaStackDistributionStatus{}
+	view := &v1alpha1.LlamaStackDistribution{}
+	v1alpha1.ConvertFromHub(read, view)
+	size := 0
+	for key, value := range view.Annotations {
+		size += len(key) + len(value)
+	}
+	if size <= largestCarried {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec"), fmt.Sprintf(
+		"read as v1alpha1, the object has %d KiB of annotations, and at most %d KiB can be there: shorten what only v1alpha2 has, or put the configuration into a ConfigMap that spec.overrideConfig names",
+		size>>10, largestCarried>>10))}
 }
 
 // checkRejected names what an object of v1alpha1 has that v1alpha2 refuses, by the fields

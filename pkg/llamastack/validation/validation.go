@@ -35,6 +35,7 @@ func Create(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
 	errs = append(errs, checkExternal(spec.ExternalProviders, path.Child("externalProviders"))...)
 	errs = append(errs, checkExpose(spec.Networking, path.Child("networking", "expose"))...)
 	errs = append(errs, checkWorkload(spec.Workload, path.Child("workload"))...)
+	errs = append(errs, checkSize(object)...)
 	return append(errs, checkRejected(object)...)
 }
 

@@ -333,3 +333,17 @@ func TestWhatAnUpdateThroughV1alpha1Lost(t *testing.T) {
 	assert.Equal(t, []string{"this update through v1alpha1 lost spec.providers, spec.resources, spec.storage, spec.disabled, spec.externalProviders: keep the annotations v1alpha2.llamastack.io/*, or use v1alpha2"},
 		validation.Dropped(old, object(t, head)))
 }
+
+// An object whose annotations are too long in v1alpha1 would break every list in v1alpha1.
+func TestAnObjectThatV1alpha1CannotShow(t *testing.T) {
+	of := func(size int) *v1alpha2.LlamaStackDistribution {
+		o := object(t, head+"providers: {inference: {provider: vllm, settings: {long: "+strings.Repeat("x", size)+"}}}")
+		o.Status.ConfigGeneration = &v1alpha2.ConfigGeneration{ConfigMapName: strings.Repeat("x", 1<<20)}
+		return o
+	}
+	assert.Empty(t, messages(validation.Create(of(240<<10))))
+	got := messages(validation.Create(of(256 << 10)))
+	require.Len(t, got, 1)
+	assert.Contains(t, got[0], "read as v1alpha1, the object has 256 KiB of annotations, and at most 248 KiB can be there")
+	assert.Empty(t, validation.Update(of(256<<10), of(256<<10)), "one that is stored can be edited")
+}
