@@ -77,12 +77,17 @@ func Migrate(text []byte) (Migrated, error) {
 	if err := yaml.UnmarshalStrict(withoutCluster(written), view); err != nil {
 		return Migrated{}, fmt.Errorf("it is no LlamaStackDistribution of v1alpha1: %w", err)
 	}
-	hub := &v1alpha2.LlamaStackDistribution{}
-	v1alpha1.ConvertToHub(view, hub)
-	extras, keys := v1alpha2.ReadV1alpha1Extras(hub)
-	if extras.Rejected != nil {
-		return Migrated{}, fmt.Errorf("v1alpha2 has no valid form for it: %w", validation.Rejected(extras.Rejected).ToAggregate())
+	converted := &v1alpha2.LlamaStackDistribution{}
+	v1alpha1.ConvertToHub(view, converted)
+	extras, keys := v1alpha2.ReadV1alpha1Extras(converted)
+	hub, rest := validation.Effective(converted)
+	if rest != nil {
+		return Migrated{}, fmt.Errorf("v1alpha2 has no valid form for it: %w", validation.Rejected(rest).ToAggregate())
 	}
+	if err := checkTargets(hub.Spec.Workload); err != nil {
+		return Migrated{}, err
+	}
+	extras.Rejected = nil // it is in the object now
 	if err := validation.Create(hub).ToAggregate(); err != nil {
 		return Migrated{}, fmt.Errorf("v1alpha2 would refuse it: %w", err)
 	}
@@ -91,6 +96,19 @@ func Migrate(text []byte) (Migrated, error) {
 	}
 	out, err := textOf(hub)
 	return Migrated{Text: out, Moves: movesOf(written)}, err
+}
+
+// checkTargets refuses a target that v1alpha1 took and v1alpha2 does not.
+func checkTargets(w *v1alpha2.Workload) error {
+	if w == nil || w.Autoscaling == nil {
+		return nil
+	}
+	for _, target := range []*int32{w.Autoscaling.TargetCPUUtilizationPercentage, w.Autoscaling.TargetMemoryUtilizationPercentage} {
+		if target != nil && *target > 100 {
+			return fmt.Errorf("v1alpha2 has no valid form for it: spec.server.autoscaling: a target is %d, and may be at most 100", *target)
+		}
+	}
+	return nil
 }
 
 // withoutCluster is the object without what a cluster added.

@@ -99,10 +99,11 @@ func TestTheDefaultNumberOfReplicasIsWritten(t *testing.T) {
 
 func TestWhatCannotBeMigrated(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"no YAML":              {"a: [", "did not find expected"},
-		"a field that is not":  {head + "spec: {server: {distribution: {name: starter}, image: i}}", `unknown field "image"`},
-		"a budget without one": {head + "spec: {server: {distribution: {name: starter}, podDisruptionBudget: {}}}", "v1alpha2 has no valid form for it: spec.server.podDisruptionBudget: Forbidden: exactly one of"},
-		"no distribution":      {head + "spec: {server: {distribution: {}}}", "v1alpha2 would refuse it: spec.distribution: Required value"},
+		"no YAML":             {"a: [", "did not find expected"},
+		"a field that is not": {head + "spec: {server: {distribution: {name: starter}, image: i}}", `unknown field "image"`},
+		"a budget with both":  {head + "spec: {server: {distribution: {name: starter}, podDisruptionBudget: {minAvailable: 1, maxUnavailable: 1}}}", "v1alpha2 has no valid form for it: spec.server.podDisruptionBudget: Forbidden: minAvailable and maxUnavailable"},
+		"a target over all":   {head + "spec: {server: {distribution: {name: starter}, autoscaling: {maxReplicas: 2, targetCPUUtilizationPercentage: 150}}}", "v1alpha2 has no valid form for it: spec.server.autoscaling: a target is 150, and may be at most 100"},
+		"no distribution":     {head + "spec: {server: {distribution: {}}}", "v1alpha2 would refuse it: spec.distribution: Required value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := migration.Migrate([]byte(c.text))
@@ -127,4 +128,13 @@ spec:
 	require.NoError(t, err)
 	assert.Equal(t, []string{"spec.server.distribution.name -> spec.distribution.name"}, migrated.Moves)
 	assert.Contains(t, string(migrated.Text), `v1alpha1.llamastack.io/presence.network: "true"`)
+}
+
+// v1alpha1 took these values, and what they meant has another form in v1alpha2.
+func TestValuesThatMeanSomethingElseWritten(t *testing.T) {
+	migrated, err := migration.Migrate([]byte(head + "spec: {server: {distribution: {name: starter}, podDisruptionBudget: {}, autoscaling: {minReplicas: 0, maxReplicas: 2}}}"))
+	require.NoError(t, err)
+	assert.Contains(t, string(migrated.Text), "podDisruptionBudget:\n      maxUnavailable: 1\n")
+	assert.Contains(t, string(migrated.Text), "autoscaling:\n      maxReplicas: 2\n")
+	assert.NotContains(t, string(migrated.Text), "rejected")
 }

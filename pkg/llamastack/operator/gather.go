@@ -64,8 +64,9 @@ func (o *operator) gather(ctx context.Context, object *v1alpha2.LlamaStackDistri
 		return p, err
 	}
 	p.images, p.NetworkPolicies, p.options = distribution.Images(s.overrides), s.networkPolicies, s.options
-	if carried, _ := v1alpha2.ReadV1alpha1Extras(object); carried.Rejected != nil {
-		return p, fmt.Errorf("values of v1alpha1 that cannot be run: %w", validation.Rejected(carried.Rejected).ToAggregate())
+	var rest *v1alpha2.Rejected
+	if p.Object, rest = validation.Effective(object); rest != nil {
+		return p, fmt.Errorf("values of v1alpha1 that cannot be run: %w", validation.Rejected(rest).ToAggregate())
 	}
 	if p.resolved, err = distribution.Resolve(object.Spec.Distribution, s.overrides); err != nil {
 		return p, err

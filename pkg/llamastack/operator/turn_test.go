@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -207,4 +209,17 @@ func TestWhichChangeOfASecretStartsPodsAnew(t *testing.T) {
 	assert.Equal(t, first, annotations(), "and back")
 	assert.NotEqual(t, fingerprint(secret, "token"), fingerprint(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key", UID: "two"}, Data: secret.Data}, "token"),
 		"who does not know the UID cannot try values")
+}
+
+// Values of v1alpha1 that the schema of v1alpha2 refuses are run as far as Kubernetes takes them.
+func TestValuesOfV1alpha1AreRun(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.object.Annotations = map[string]string{v1alpha2.PrefixV1alpha1 + "rejected": `{"autoscaling":{"maxReplicas":3,"targetCPUUtilizationPercentage":150},"podDisruptionBudget":{}}`}
+	require.NoError(t, w.Update(t.Context(), w.object))
+	require.NoError(t, w.turn(t))
+	scaler, budget := &autoscalingv2.HorizontalPodAutoscaler{}, &policyv1.PodDisruptionBudget{}
+	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo-hpa"}, scaler))
+	assert.EqualValues(t, 150, *scaler.Spec.Metrics[0].Resource.Target.AverageUtilization)
+	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo-pdb"}, budget))
+	assert.Equal(t, 1, budget.Spec.MaxUnavailable.IntValue())
 }

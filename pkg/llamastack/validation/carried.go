@@ -94,14 +94,13 @@ func checkSize(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
 		size>>10, largestCarried>>10))}
 }
 
-// checkRejected names what an object of v1alpha1 has that v1alpha2 refuses, by the fields
-// of v1alpha1.
+// checkRejected names what an object of v1alpha1 has that cannot be run, by the fields of v1alpha1.
 func checkRejected(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
-	carried, _ := v1alpha2.ReadV1alpha1Extras(object)
-	if carried.Rejected == nil {
+	_, rest := Effective(object)
+	if rest == nil {
 		return nil
 	}
-	return Rejected(carried.Rejected)
+	return Rejected(rest)
 }
 
 // Rejected are the errors of values that v1alpha2 has no valid form for.
@@ -120,10 +119,10 @@ func Rejected(r *v1alpha2.Rejected) field.ErrorList {
 	}
 	if r.Autoscaling != nil {
 		errs = append(errs, field.Forbidden(server.Child("autoscaling"),
-			"maxReplicas must be at least 1, minReplicas between 1 and maxReplicas, and a target between 1 and 100"))
+			"maxReplicas must be 0 or more, minReplicas between 0 and maxReplicas, and a target at least 1"))
 	}
 	if r.PodDisruptionBudget != nil {
-		errs = append(errs, field.Forbidden(server.Child("podDisruptionBudget"), "exactly one of minAvailable and maxUnavailable is needed"))
+		errs = append(errs, field.Forbidden(server.Child("podDisruptionBudget"), "minAvailable and maxUnavailable are mutually exclusive: remove one of them"))
 	}
 	if r.AllowedFrom != nil {
 		errs = append(errs, field.Forbidden(path.Child("network", "allowedFrom"), "the name of a namespace and the key of a label must not be empty"))

@@ -15,9 +15,9 @@ import (
 // What is here would be refused by the API server when a child is made of it. The author of
 // the object reads it at once instead of in a condition.
 
-// longestName leaves room for what the names of the children append, within the 63
-// characters of the name of a Service.
-const longestName = 48
+// longestName leaves room for what is appended to it, within the 63 characters of the name of a
+// Service. The names of the other children may be longer.
+const longestName = 63 - len("-service")
 
 // checkName takes the names that a Service may begin with. One that is to be generated is
 // not there yet.

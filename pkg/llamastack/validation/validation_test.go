@@ -242,10 +242,10 @@ func TestCreate(t *testing.T) {
 
 func TestNamesLeaveRoomForThoseOfTheChildren(t *testing.T) {
 	o := object(t, head)
-	o.Name = strings.Repeat("a", 48)
+	o.Name = strings.Repeat("a", 55)
 	assert.Empty(t, validation.Create(o))
 	o.Name += "a"
-	assert.Contains(t, messages(validation.Create(o))[0], "metadata.name: Too long: may not be more than 48 bytes")
+	assert.Contains(t, messages(validation.Create(o))[0], "metadata.name: Too long: may not be more than 55 bytes")
 }
 
 // The Service has the name of the object in its own, and takes fewer names than an object
@@ -270,14 +270,14 @@ func TestNamesThatNoServiceMayHave(t *testing.T) {
 func TestValuesOfV1alpha1(t *testing.T) {
 	view := &v1alpha1.LlamaStackDistribution{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`{spec: {replicas: -1, network: {allowedFrom: {labels: [""]}}, server: {distribution: {name: starter, image: i},
-		containerSpec: {port: 70000}, autoscaling: {maxReplicas: 1, minReplicas: 2}, podDisruptionBudget: {}}}}`), view))
+		containerSpec: {port: 70000}, autoscaling: {maxReplicas: 1, minReplicas: 2}, podDisruptionBudget: {minAvailable: 1, maxUnavailable: 1}}}}`), view))
 	hub := &v1alpha2.LlamaStackDistribution{}
 	v1alpha1.ConvertToHub(view, hub)
 	got := strings.Join(messages(validation.Create(hub)), "\n")
 	for _, want := range []string{
 		"spec.server.distribution.name: Invalid value: \"starter\"", "spec.replicas: Invalid value: -1: must be 0 or more",
-		"spec.server.containerSpec.port: Invalid value: 70000: must be between 1 and 65535", "spec.server.autoscaling: Forbidden: maxReplicas must be at least 1",
-		"spec.server.podDisruptionBudget: Forbidden: exactly one of minAvailable and maxUnavailable", "spec.network.allowedFrom: Forbidden: the name of a namespace",
+		"spec.server.containerSpec.port: Invalid value: 70000: must be between 1 and 65535", "spec.server.autoscaling: Forbidden: maxReplicas must be 0 or more",
+		"spec.server.podDisruptionBudget: Forbidden: minAvailable and maxUnavailable are mutually exclusive", "spec.network.allowedFrom: Forbidden: the name of a namespace",
 	} {
 		assert.Contains(t, got, want)
 	}
@@ -346,4 +346,50 @@ func TestAnObjectThatV1alpha1CannotShow(t *testing.T) {
 	require.Len(t, got, 1)
 	assert.Contains(t, got[0], "read as v1alpha1, the object has 256 KiB of annotations, and at most 248 KiB can be there")
 	assert.Empty(t, validation.Update(of(256<<10), of(256<<10)), "one that is stored can be edited")
+}
+
+// Such objects ran before: what Kubernetes takes is run, and the author is told how.
+func TestWhatV1alpha1SaidIsRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		server      string
+		want        string
+		warning     string
+		refusedWith string
+	}{
+		"a target above the request": {"autoscaling: {minReplicas: 1, maxReplicas: 3, targetCPUUtilizationPercentage: 150}",
+			"autoscaling: {minReplicas: 1, maxReplicas: 3, targetCPUUtilizationPercentage: 150}", "the server is scaled up to 3 replicas", ""},
+		"no least number":  {"autoscaling: {minReplicas: 0, maxReplicas: 3}", "autoscaling: {maxReplicas: 3}", "the server is scaled up to 3 replicas", ""},
+		"none at all":      {"autoscaling: {maxReplicas: 0}", "", "the server is not scaled, because maxReplicas is 0", ""},
+		"an empty budget":  {"podDisruptionBudget: {}", "podDisruptionBudget: {maxUnavailable: 1}", "it is empty and counts as maxUnavailable: 1", ""},
+		"a target of none": {"autoscaling: {maxReplicas: 3, targetCPUUtilizationPercentage: 0}", "", "", "spec.server.autoscaling"},
+		"less than none":   {"autoscaling: {maxReplicas: -1}", "", "", "spec.server.autoscaling"},
+		"a least above":    {"autoscaling: {minReplicas: 4, maxReplicas: 3}", "", "", "spec.server.autoscaling"},
+		"both of a budget": {"podDisruptionBudget: {minAvailable: 1, maxUnavailable: 1}", "", "", "spec.server.podDisruptionBudget"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := &v1alpha1.LlamaStackDistribution{}
+			require.NoError(t, yaml.UnmarshalStrict([]byte("{metadata: {name: demo}, spec: {replicas: 1, server: {distribution: {name: starter}, "+c.server+"}}}"), view))
+			hub := &v1alpha2.LlamaStackDistribution{}
+			v1alpha1.ConvertToHub(view, hub)
+			before := hub.DeepCopy()
+			got, rest := validation.Effective(hub)
+			assert.Equal(t, before, hub, "the object was changed")
+			if c.refusedWith != "" {
+				require.NotNil(t, rest)
+				assert.Contains(t, messages(validation.Create(hub))[0], c.refusedWith)
+				return
+			}
+			require.Nil(t, rest)
+			assert.Empty(t, validation.Create(hub))
+			assert.Equal(t, object(t, head+"workload: {replicas: 1, "+c.want+"}").Spec.Workload, got.Spec.Workload)
+			warnings := validation.Warnings(hub)
+			require.Len(t, warnings, 1)
+			assert.Contains(t, warnings[0], c.warning)
+			repaired := hub.DeepCopy()
+			repaired.Spec.Workload = object(t, head+"workload: {replicas: 1, autoscaling: {maxReplicas: 2}, podDisruptionBudget: {minAvailable: 1}}").Spec.Workload
+			got, rest = validation.Effective(repaired)
+			require.Nil(t, rest)
+			assert.Equal(t, repaired.Spec, got.Spec, "v1alpha2 counts")
+		})
+	}
 }

@@ -24,7 +24,7 @@ var withPath = []string{"remote::ollama", "remote::vllm", "remote::tgi"}
 // Warnings say what is allowed and probably not meant. They are about objects that
 // Create finds nothing wrong with.
 func Warnings(object *v1alpha2.LlamaStackDistribution) []string {
-	var warnings []string
+	warnings := effective(object)
 	spec := &object.Spec
 	declared, _ := readProviders(spec.Providers, field.NewPath("spec", "providers"))
 	for _, p := range declared {

@@ -76,8 +76,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"v1alpha1: both":         {"v1alpha1", "server: {distribution: {name: starter, image: i}}", "distribution.name and distribution.image are mutually exclusive"},
 		"v1alpha1: neither":      {"v1alpha1", "server: {distribution: {}}", "distribution needs name or image"},
 		"v1alpha1: W1":           {"v1alpha1", "server: {distribution: {name: other}}", `unknown distribution "other"`},
-		"v1alpha1: a budget":     {"v1alpha1", "server: {distribution: {name: starter}, podDisruptionBudget: {}}", "spec.server.podDisruptionBudget: Forbidden: exactly one of minAvailable and maxUnavailable"},
-		"v1alpha1: a percentage": {"v1alpha1", "server: {distribution: {name: starter}, autoscaling: {maxReplicas: 2, targetCPUUtilizationPercentage: 200}}", "spec.server.autoscaling: Forbidden"},
+		"v1alpha1: a budget":     {"v1alpha1", "server: {distribution: {name: starter}, podDisruptionBudget: {minAvailable: 1, maxUnavailable: 1}}", "spec.server.podDisruptionBudget: Forbidden: minAvailable and maxUnavailable are mutually exclusive"},
+		"v1alpha1: a percentage": {"v1alpha1", "server: {distribution: {name: starter}, autoscaling: {maxReplicas: 2, targetCPUUtilizationPercentage: 0}}", "spec.server.autoscaling: Forbidden"},
 		"v1alpha1: a key":        {"v1alpha1", "server: {distribution: {name: starter}, tlsConfig: {caBundle: {configMapName: c, configMapKeys: [-a]}}}", "spec.server.tlsConfig.caBundle.configMapKeys[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
