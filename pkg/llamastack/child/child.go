@@ -62,7 +62,7 @@ type Input struct {
 	// OperatorNamespace who is always let in.
 	NetworkPolicies   bool
 	OperatorNamespace string
-	// AnyUID says whether the cluster has the ClusterRole of that name.
+	// AnyUID says whether the cluster has the ClusterRole of that name, and servers are to have it.
 	AnyUID bool
 	// Rolling are the ports of pods that are still to be replaced.
 	Rolling Rolling

@@ -78,6 +78,9 @@ func (o *operator) gather(ctx context.Context, object *v1alpha2.LlamaStackDistri
 	if p.Bundle, err = o.gatherBundle(ctx, object); err != nil {
 		return p, err
 	}
+	if !s.anyUID {
+		return p, nil
+	}
 	switch err := o.api.Get(ctx, client.ObjectKey{Name: child.AnyUID}, &rbacv1.ClusterRole{}); {
 	case err == nil:
 		p.AnyUID = true

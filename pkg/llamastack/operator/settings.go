@@ -32,7 +32,9 @@ type settings struct {
 	overrides map[string]string
 	// networkPolicies says whether servers are protected by network policies.
 	networkPolicies bool
-	options         configuration.Options
+	// anyUID says whether servers run as the user of their image on OpenShift.
+	anyUID  bool
+	options configuration.Options
 }
 
 func (o *operator) settingsKey() types.NamespacedName {
@@ -44,7 +46,7 @@ func (o *operator) settingsKey() types.NamespacedName {
 func (o *operator) createSettings(ctx context.Context) error {
 	err := o.api.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: settingsName, Labels: map[string]string{child.LabelWatch: "true"}},
-		Data:       map[string]string{entryFlags: "enableNetworkPolicy:\n  enabled: false\nredisPasswordInHost:\n  enabled: false\n"},
+		Data:       map[string]string{entryFlags: "enableNetworkPolicy:\n  enabled: false\ngrantAnyUID:\n  enabled: false\nredisPasswordInHost:\n  enabled: false\n"},
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		klog.ErrorS(err, "The settings of Llama Stack servers could not be written, so the defaults are used", "configMap", o.settingsKey())
@@ -76,6 +78,7 @@ func parseSettings(data map[string]string) (settings, error) {
 	}
 	var flags struct {
 		EnableNetworkPolicy flag `json:"enableNetworkPolicy"`
+		GrantAnyUID         flag `json:"grantAnyUID"`
 		RedisPasswordInHost flag `json:"redisPasswordInHost"`
 	}
 	flagsErr := yaml.UnmarshalStrict([]byte(data[entryFlags]), &flags)
@@ -84,7 +87,7 @@ func parseSettings(data map[string]string) (settings, error) {
 	}
 	overrides, overridesErr := distribution.ParseOverrides(data[entryOverrides])
 	return settings{
-		overrides: overrides, networkPolicies: flags.EnableNetworkPolicy.Enabled,
+		overrides: overrides, networkPolicies: flags.EnableNetworkPolicy.Enabled, anyUID: flags.GrantAnyUID.Enabled,
 		options: configuration.Options{RedisPasswordInHost: flags.RedisPasswordInHost.Enabled},
 	}, errors.Join(flagsErr, overridesErr)
 }

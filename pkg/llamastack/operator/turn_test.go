@@ -13,6 +13,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/child"
 )
 
 // world is an operator of one object demo, whose client may be made to fail.
@@ -131,7 +133,7 @@ func TestATurnAsksForNoChildThatIsNotWanted(t *testing.T) {
 	}})
 	require.NoError(t, w.turn(t))
 	assert.Equal(t, []string{
-		"*v1.ConfigMap llama-stack-operator-config", "*v1.ConfigMap odh-trusted-ca-bundle", "*v1.ClusterRole system:openshift:scc:anyuid",
+		"*v1.ConfigMap llama-stack-operator-config", "*v1.ConfigMap odh-trusted-ca-bundle",
 		"*v1.Secret demo-sql-postgres", "*v1.RoleBinding demo-rb",
 	}, asked)
 }
@@ -222,4 +224,26 @@ func TestValuesOfV1alpha1AreRun(t *testing.T) {
 	assert.EqualValues(t, 150, *scaler.Spec.Metrics[0].Resource.Target.AverageUtilization)
 	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo-pdb"}, budget))
 	assert.Equal(t, 1, budget.Spec.MaxUnavailable.IntValue())
+}
+
+// Whoever may create an object may run pods by the account of its server, so that the right to be
+// any user is given only where somebody chose it for the cluster.
+func TestAnyUserIsASetting(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	require.NoError(t, w.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: child.AnyUID}}))
+	key := client.ObjectKey{Namespace: "ns", Name: "demo-rb"}
+	require.NoError(t, w.turn(t))
+	require.True(t, apierrors.IsNotFound(w.Get(t.Context(), key, &rbacv1.RoleBinding{})))
+
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: settingsName}, Data: map[string]string{entryFlags: "grantAnyUID: {enabled: true}"}}
+	require.NoError(t, w.Create(t.Context(), settings))
+	require.NoError(t, w.turn(t))
+	binding := &rbacv1.RoleBinding{}
+	require.NoError(t, w.Get(t.Context(), key, binding))
+	assert.Equal(t, child.AnyUID, binding.RoleRef.Name)
+
+	settings.Data[entryFlags] = ""
+	require.NoError(t, w.Update(t.Context(), settings))
+	require.NoError(t, w.turn(t))
+	assert.True(t, apierrors.IsNotFound(w.Get(t.Context(), key, &rbacv1.RoleBinding{})))
 }

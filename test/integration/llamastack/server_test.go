@@ -146,6 +146,7 @@ func reachesChildren(t *testing.T, object *v1alpha2.LlamaStackDistribution) {
 // trusts, and the role by which a pod runs as the user of its image.
 func TestWhatAPlatformBrings(t *testing.T) {
 	namespace, bundle := space(t), authority(t)
+	settings(t, map[string]string{"featureFlags": "grantAnyUID: {enabled: true}"})
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:openshift:scc:anyuid"}}
 	trusted := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-trusted-ca-bundle", Labels: map[string]string{"llamastack.io/watch": "true"}},
