@@ -39,7 +39,7 @@ func newFeatures() featuregate.MutableFeatureGate {
 // llamaStackWebhooks are those of Llama Stack servers, whose operator starts with them; none,
 // which is said, where they are not wanted.
 func llamaStackWebhooks(ctx context.Context, mgr ctrl.Manager, c config.Config, features featuregate.FeatureGate) ([]webhooks, error) {
-	if why, err := llamaStackOff(ctx, mgr, features); err != nil {
+	if why, err := llamaStackOff(ctx, mgr, c.WatchNamespace, features); err != nil {
 		return nil, err
 	} else if why != "" {
 		klog.InfoS("LlamaStackDistribution objects are not handled", "why", why)
@@ -57,8 +57,8 @@ func llamaStackWebhooks(ctx context.Context, mgr ctrl.Manager, c config.Config, 
 	return []webhooks{{admission.LlamaStackConfigurations(c.Webhook.Configuration), start}}, nil
 }
 
-// llamaStackOff says why Llama Stack servers are not run; empty where they are.
-func llamaStackOff(ctx context.Context, mgr ctrl.Manager, features featuregate.FeatureGate) (string, error) {
+// llamaStackOff says why Llama Stack servers are not run in a namespace, or in all; empty where they are.
+func llamaStackOff(ctx context.Context, mgr ctrl.Manager, namespace string, features featuregate.FeatureGate) (string, error) {
 	if !features.Enabled(llamaStackOperator) {
 		return "the feature gate LlamaStackOperator is off", nil
 	}
@@ -74,7 +74,7 @@ func llamaStackOff(ctx context.Context, mgr ctrl.Manager, features featuregate.F
 	}
 	review, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "update", Group: v1alpha2.GroupName, Resource: v1alpha2.Resource, Subresource: "status",
+			Namespace: namespace, Verb: "update", Group: v1alpha2.GroupName, Resource: v1alpha2.Resource, Subresource: "status",
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {

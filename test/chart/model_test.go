@@ -258,6 +258,23 @@ func TestANamespaceScopedReleaseHasRoles(t *testing.T) {
 		}
 	}
 
+	stack := render(t, release{name: plainName, namespace: "serving", values: values{"wva": values{"namespaceScoped": true}, "llamastack": values{"enabled": true}}})
+	assert.Equal(t, "serving", stack.get(t, "Role", plainName+"-llamastack").GetNamespace())
+	role, _, _ := unstructured.NestedString(stack.get(t, "RoleBinding", plainName+"-llamastack").Object, "roleRef", "kind")
+	assert.Equal(t, "Role", role)
+	for key, object := range stack {
+		if key.kind == "ClusterRole" && !strings.HasSuffix(key.name, "-view") && !strings.HasSuffix(key.name, "-edit") {
+			text, err := object.MarshalJSON()
+			require.NoError(t, err)
+			assert.NotRegexp(t, `"(secrets|rolebindings|configmaps|deployments|bind)"`, string(text), key.name)
+		}
+	}
+	labels, _, err := unstructured.NestedSlice(stack.get(t, "ValidatingWebhookConfiguration", plainName+"-webhooks").Object, "webhooks")
+	require.NoError(t, err)
+	only, _, err := unstructured.NestedString(labels[0].(map[string]any), "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
+	require.NoError(t, err)
+	assert.Equal(t, "serving", only)
+
 	whole := render(t, release{name: plainName, namespace: "serving", values: nested("wva", values{"namespaceScoped": true, "clusterRead": true})})
 	for _, name := range []string{"observe", "metrics-auth", "metrics-reader", "view", "edit"} {
 		whole.get(t, "ClusterRole", plainName+"-"+name)

@@ -51,11 +51,19 @@ keep a certificate go.
 {{- end }}
 {{- end }}
 {{- /* A release of one namespace is asked of that one alone: those of others must not wait for it. */ -}}
-{{- if and $root.Values.wva.namespaceScoped (or (hasSuffix "-variants" $object.metadata.name) (hasSuffix "-pods" $object.metadata.name)) }}
+{{- if and $root.Values.wva.namespaceScoped (hasSuffix "WebhookConfiguration" $object.kind) }}
 {{- range $object.webhooks }}
 {{- $selector := deepCopy (.namespaceSelector | default dict) }}
 {{- $_ := set $selector "matchLabels" (merge (dict "kubernetes.io/metadata.name" $root.Release.Namespace) ($selector.matchLabels | default dict)) }}
 {{- $_ := set . "namespaceSelector" $selector }}
+{{- end }}
+{{- end }}
+{{- /* It may read Secrets and bind roles in that namespace alone. */ -}}
+{{- if and $root.Values.wva.namespaceScoped (hasSuffix "-llamastack" $object.metadata.name) (hasPrefix "ClusterRole" $object.kind) }}
+{{- $_ := set $object "kind" (trimPrefix "Cluster" $object.kind) }}
+{{- $_ := set $object.metadata "namespace" $root.Release.Namespace }}
+{{- with $object.roleRef }}
+{{- $_ := set . "kind" "Role" }}
 {{- end }}
 {{- end }}
 {{- if $webhooks.certificate.secretName }}

@@ -78,7 +78,7 @@ func rights() rightstest.Proof {
 	return rightstest.Proof{
 		Cluster: cluster, Namespace: home, Account: account,
 		Files: []string{manifests + "/llamastack/rbac.yaml", manifests + "/rbac/report.yaml"},
-		Roles: []string{role, role + "-scale", "workload-variant-autoscaler-report"},
+		Roles: []string{role, role + "-cluster", role + "-scale", "workload-variant-autoscaler-report"},
 		Elsewhere: map[string]string{
 			role + ": update llamastackdistributions/finalizers.llamastack.io":                 "clusters that check owners ask for it when a child is made",
 			role + ": bind clusterroles.rbac.authorization.k8s.io system:openshift:scc:anyuid": "the API server asks for it when the RoleBinding is made",
