@@ -144,8 +144,9 @@ func world() (*replay.Scenario, error) {
 		Models: []replay.Model{{
 			Namespace: "default", ID: model, SLO: capacity.SLO{TTFT: ttft, ITL: tpot},
 			Variants: []replay.Variant{{
-				// The cost of a replica is 1 an hour, so that a cost is in replicas.
-				Name: "h100-2", Cost: 1, Profile: p, TokenBudget: simulation.LargeTokenBudget, Policy: policy, Initial: least,
+				// Who profiles its servers beforehand, as the planner, is given what that finds. Ours
+				// is not, because it begins with its lesson.
+				Name: "h100-2", Cost: 1, Profile: p, Given: p, TokenBudget: simulation.LargeTokenBudget, Policy: policy, Initial: least,
 				Request: &placement.Request{Shape: shape()},
 			}},
 		}},
