@@ -207,6 +207,7 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 			r.ReplicaHours += hours
 			r.GPUHours += hours * float64(variant.Request.Shape.Devices*max(1, variant.Request.Shape.Pods))
 			r.Cost += hours * float64(variant.Cost)
+			r.Unpriced = r.Unpriced || variant.Unpriced
 		}
 	}
 	if s.bound.Cost > 0 {

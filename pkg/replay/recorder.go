@@ -39,7 +39,7 @@ func newRecorder(s *stage) *recorder {
 		m := RecordedModel{ID: model.ID, SLO: model.SLO, Samples: make([]Sample, steps)}
 		for _, v := range model.Variants {
 			m.Variants = append(m.Variants, RecordedVariant{
-				Name: v.Name, Accelerator: v.Request.Shape.Accelerator, Devices: v.Request.Shape.Devices, Cost: v.Cost,
+				Name: v.Name, Accelerator: v.Request.Shape.Accelerator, Devices: v.Request.Shape.Devices, Cost: v.Cost, Unpriced: v.Unpriced,
 				Wanted: make([]int, steps), Ready: make([]int, steps),
 			})
 		}

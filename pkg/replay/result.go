@@ -31,6 +31,9 @@ type Result struct {
 	ReplicaHours float64 `json:"replicaHours"`
 	GPUHours     float64 `json:"gpuHours"`
 	Cost         float64 `json:"cost"`
+	// Unpriced says that nobody gave the price of a variant: Cost then counts memory of devices, and is
+	// no sum of money.
+	Unpriced bool `json:"unpriced,omitempty"`
 	// CostOverBound is the cost as a multiple of the Bound's.
 	CostOverBound float64 `json:"costOverBound"`
 	// ScaleEvents is how often the wanted replicas of a variant changed, Flips how often
@@ -112,6 +115,8 @@ type RecordedVariant struct {
 	Accelerator capacity.Accelerator
 	Devices     int
 	Cost        capacity.Cost
+	// Unpriced says that nobody gave that price.
+	Unpriced bool
 	// Wanted and Ready are the replicas at the end of each step.
 	Wanted, Ready []int
 }

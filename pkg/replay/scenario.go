@@ -85,6 +85,8 @@ type Variant struct {
 	Name string
 	// Cost is the price of one replica per hour.
 	Cost capacity.Cost
+	// Unpriced says that nobody gave that price: Cost then counts the memory of the devices.
+	Unpriced bool
 	// Request is what one replica takes and where it may go.
 	Request *placement.Request
 	// Profile is the latency of one replica in the simulated world.

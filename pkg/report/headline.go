@@ -59,42 +59,42 @@ func headline(competitors []*replay.Result, share float64) string {
 		}
 	}
 	slices.SortStableFunc(keepers, func(a, b *replay.Result) int {
-		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(b.Attainment, a.Attainment))
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(b.Attainment, a.Attainment))
 	})
 	slices.SortStableFunc(competitors, func(a, b *replay.Result) int {
-		return cmp.Or(cmp.Compare(b.Attainment, a.Attainment), cmp.Compare(a.Cost, b.Cost))
+		return cmp.Or(cmp.Compare(b.Attainment, a.Attainment), cmp.Compare(weight(a), weight(b)))
 	})
 	best := competitors[0]
 	switch {
 	case len(keepers) == 0 && len(competitors) == 1:
-		return fmt.Sprintf("%s does not meet %s: it meets it for %s, at %s.", best.Policy, slo, attained(best.Attainment), dollars(best.Cost))
+		return fmt.Sprintf("%s does not meet %s: it meets it for %s, at %s.", best.Policy, slo, attained(best.Attainment), spent(best))
 	case len(keepers) == 0:
-		return fmt.Sprintf("No policy meets %s. %s comes closest with %s, at %s.", slo, best.Policy, attained(best.Attainment), dollars(best.Cost))
+		return fmt.Sprintf("No policy meets %s. %s comes closest with %s, at %s.", slo, best.Policy, attained(best.Attainment), spent(best))
 	case len(competitors) == 1:
-		return fmt.Sprintf("%s meets %s (%s), at %s%s.", best.Policy, slo, attained(best.Attainment), dollars(best.Cost), overBound(best))
+		return fmt.Sprintf("%s meets %s (%s), at %s%s.", best.Policy, slo, attained(best.Attainment), spent(best), overBound(best))
 	case len(keepers) == 1:
 		next := competitors[slices.IndexFunc(competitors, func(r *replay.Result) bool { return r != keepers[0] })]
 		return fmt.Sprintf("%s wins: it alone meets %s (%s), at %s%s. Next is %s with %s, at %s.",
-			keepers[0].Policy, slo, attained(keepers[0].Attainment), dollars(keepers[0].Cost), overBound(keepers[0]), next.Policy, attained(next.Attainment), dollars(next.Cost))
+			keepers[0].Policy, slo, attained(keepers[0].Attainment), spent(keepers[0]), overBound(keepers[0]), next.Policy, attained(next.Attainment), spent(next))
 	}
 	win, next := keepers[0], keepers[1]
-	return fmt.Sprintf("%s wins: of the %d policies that meet %s it costs least, %s%s. %s",
-		win.Policy, len(keepers), slo, dollars(win.Cost), overBound(win), compared(win, next))
+	return fmt.Sprintf("%s wins: of the %d policies that meet %s it %s least, %s%s. %s",
+		win.Policy, len(keepers), slo, costs(win), spent(win), overBound(win), compared(win, next))
 }
 
 // compared is how much less the first costs than the second.
 func compared(win, next *replay.Result) string {
 	less := 0.0
-	if next.Cost > 0 {
-		less = 1 - win.Cost/next.Cost
+	if weight(next) > 0 {
+		less = 1 - weight(win)/weight(next)
 	}
 	switch {
-	case dollars(next.Cost) == dollars(win.Cost):
-		return fmt.Sprintf("%s costs the same.", next.Policy)
+	case spent(next) == spent(win):
+		return fmt.Sprintf("%s %s the same.", next.Policy, costs(next))
 	case less < 0.005:
-		return fmt.Sprintf("%s costs about as much, %s.", next.Policy, dollars(next.Cost))
+		return fmt.Sprintf("%s %s about as much, %s.", next.Policy, costs(next), spent(next))
 	}
-	return fmt.Sprintf("That is %.0f%% less than %s, the next, with %s.", 100*less, next.Policy, dollars(next.Cost))
+	return fmt.Sprintf("That is %.0f%% less than %s, the next, with %s.", 100*less, next.Policy, spent(next))
 }
 
 func overBound(r *replay.Result) string {
@@ -102,6 +102,31 @@ func overBound(r *replay.Result) string {
 		return ""
 	}
 	return fmt.Sprintf(", %.2f times the bound", r.CostOverBound)
+}
+
+// weight is what results are compared by: what they cost, or where a price is not known the hours of
+// devices.
+func weight(r *replay.Result) float64 {
+	if r.Unpriced {
+		return r.GPUHours
+	}
+	return r.Cost
+}
+
+// spent says what a result is compared by.
+func spent(r *replay.Result) string {
+	if r.Unpriced {
+		return short(r.GPUHours) + " GPU hours"
+	}
+	return dollars(r.Cost)
+}
+
+// costs is the word for it.
+func costs(r *replay.Result) string {
+	if r.Unpriced {
+		return "takes"
+	}
+	return "costs"
 }
 
 func dollars(cost float64) string { return "$" + short(cost) }

@@ -147,7 +147,7 @@ type pageModel struct {
 	Met       []*float64 `json:"met"`
 	TTFTs     []*float64 `json:"ttft"`
 	ITLs      []*float64 `json:"itl"`
-	CostRate  []float64  `json:"cost"`
+	CostRate  []float64  `json:"cost,omitempty"`
 	BoundRate []float64  `json:"bound,omitempty"`
 }
 
@@ -157,7 +157,7 @@ type pageVariant struct {
 	Model       int       `json:"model"`
 	Accelerator string    `json:"accelerator"`
 	Devices     int       `json:"devices"`
-	Cost        float64   `json:"cost"`
+	Cost        *float64  `json:"cost,omitempty"`
 	T           []float64 `json:"t"`
 	Wanted      []int     `json:"wanted"`
 	Ready       []int     `json:"ready"`

@@ -151,7 +151,7 @@ func demoCourse(o Observation, demo Demo) *pageCourse {
 	for i, v := range demo.Variants {
 		variants[v.Name] = i
 		out := pageVariant{
-			Name: v.Name, Model: models[v.Model], Accelerator: v.Accelerator, Devices: v.AcceleratorCount, Cost: digits(v.CostPerReplicaHour, 6),
+			Name: v.Name, Model: models[v.Model], Accelerator: v.Accelerator, Devices: v.AcceleratorCount, Cost: new(digits(v.CostPerReplicaHour, 6)),
 			T: []float64{}, Wanted: []int{}, Ready: []int{},
 		}
 		for _, p := range v.Replicas {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,7 +152,9 @@ func pageRunOf(r *ReplayRun) pageRun {
 	if result.Requests > 0 {
 		run.Attainment = new(rounded(result.Attainment, 6))
 	}
-	run.Cost = new(digits(result.Cost, 6))
+	if !result.Unpriced {
+		run.Cost = new(digits(result.Cost, 6))
+	}
 	if result.CostOverBound > 0 {
 		run.Over = new(digits(result.CostOverBound, 5))
 	}
@@ -180,6 +183,9 @@ func courseOf(r *replay.Recording, limit int, steps *int) (course *pageCourse, f
 		factor = max(factor, merged)
 		model := pageModel{ID: recorded.ID, TTFT: float64(recorded.SLO.TTFT), ITL: float64(recorded.SLO.ITL)}
 		model.course(points, r.Step*time.Duration(merged))
+		if slices.ContainsFunc(recorded.Variants, func(v replay.RecordedVariant) bool { return v.Unpriced }) {
+			model.CostRate, model.BoundRate = nil, nil
+		}
 		course.Models = append(course.Models, model)
 		first[m] = len(course.Variants)
 		for i := range recorded.Variants {
@@ -223,8 +229,10 @@ func positive(value float64) float64 {
 
 func variantOf(v *replay.RecordedVariant, model int, step time.Duration) pageVariant {
 	out := pageVariant{
-		Name: v.Name, Model: model, Accelerator: string(v.Accelerator), Devices: v.Devices, Cost: digits(float64(v.Cost), 6),
-		T: []float64{}, Wanted: []int{}, Ready: []int{},
+		Name: v.Name, Model: model, Accelerator: string(v.Accelerator), Devices: v.Devices, T: []float64{}, Wanted: []int{}, Ready: []int{},
+	}
+	if !v.Unpriced {
+		out.Cost = new(digits(float64(v.Cost), 6))
 	}
 	for i := range v.Wanted {
 		// The replicas are those at the end of the step; before the first end nothing is
@@ -314,6 +322,10 @@ func replayCells(r *replay.Result) []PageCell {
 	if r.Requests > 0 {
 		met = PageCell{Text: attained(r.Attainment) + markOf(r), Sort: r.Attainment}
 	}
+	cost := PageCell{Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}
+	if r.Unpriced {
+		cost = PageCell{Text: unknown, Sort: r.GPUHours}
+	}
 	count := func(n int) PageCell { return PageCell{Text: grouped(n), Sort: float64(n)} }
 	ms := func(value float64) PageCell {
 		if value <= 0 {
@@ -324,7 +336,7 @@ func replayCells(r *replay.Result) []PageCell {
 	hours := func(value float64) PageCell { return PageCell{Text: decimals(value, 1), Sort: value} }
 	return []PageCell{
 		{Text: r.Policy}, {Text: spokenSeconds(r.StartupSeconds), Sort: r.StartupSeconds},
-		met, count(r.Failed), {Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}, over,
+		met, count(r.Failed), cost, over,
 		ms(r.TTFT.P50), ms(r.TTFT.P95), ms(r.TTFT.P99), ms(r.ITL.P50), ms(r.ITL.P95), ms(r.ITL.P99),
 		hours(r.ReplicaHours), hours(r.GPUHours),
 		count(r.ScaleEvents), count(r.Flips),

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -120,6 +121,9 @@ func (c chart) model(m *replay.RecordedModel, _ time.Duration) []string {
 	if sum(bound) > 0 {
 		over := c.ratios(cost, bound)
 		return append(lines, c.line("cost / bound", plain, over, 0, highest(over), fmt.Sprintf("up to %.2f", highest(over))))
+	}
+	if slices.ContainsFunc(m.Variants, func(v replay.RecordedVariant) bool { return v.Unpriced }) {
+		return lines
 	}
 	dear := highest(cost)
 	return append(lines, c.line("cost", plain, c.columned(cost, math.Max), 0, dear, fmt.Sprintf("up to $%s/h", short(dear))))

@@ -42,7 +42,12 @@ var replayTextColumns = []replayColumn{
 	{"ITL", "P99", 3, func(r *replay.Result) string { return brief(r.ITL.P99) }},
 	{"REPLICA", "HOURS", 8, func(r *replay.Result) string { return short(r.ReplicaHours) }},
 	{"GPU", "HOURS", 6, func(r *replay.Result) string { return short(r.GPUHours) }},
-	{"", "COST", 0, func(r *replay.Result) string { return "$" + short(r.Cost) }},
+	{"", "COST", 0, func(r *replay.Result) string {
+		if r.Unpriced {
+			return unknown
+		}
+		return dollars(r.Cost)
+	}},
 	{"x", "BOUND", 1, func(r *replay.Result) string {
 		if r.CostOverBound <= 0 {
 			return unknown

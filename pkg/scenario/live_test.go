@@ -67,6 +67,7 @@ func TestALiveClusterWithProfilesFromAFile(t *testing.T) {
 		assert.Equal(t, serving.Profile{Base: want.base}, v.Profile)
 		assert.Same(t, l.Variants[want.from].Request, v.Request)
 		assert.Equal(t, config.Unpriced(v.Request.Shape.Device(), v.Request.Shape.Devices), v.Cost, "as the manager counts it")
+		assert.True(t, v.Unpriced)
 	}
 }
 

@@ -183,11 +183,11 @@ func (b *built) cost(v *replay.Variant) error {
 	if _, known := b.costs.Of(device); !known && b.spec.VariantCost == "" && !b.priced {
 		return b.wrong("variantCost", "is missing, and there is no price of %s: expected one of both", device)
 	}
-	cost, _, err := b.costs.Replica(&b.spec, device, shape.Devices*max(1, shape.Pods))
+	cost, given, err := b.costs.Replica(&b.spec, device, shape.Devices*max(1, shape.Pods))
 	if err != nil {
 		return b.ofSpec(err)
 	}
-	v.Cost = cost
+	v.Cost, v.Unpriced = cost, !given
 	return nil
 }
 

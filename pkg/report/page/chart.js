@@ -87,13 +87,16 @@ function specs(run, index) {
 
 const isUsed = (v) => v.wanted.some((n) => n > 0) || v.ready.some((n) => n > 0);
 
+// takes is what a replica takes, and what it costs where somebody gave a price.
+const takes = (v) => `${v.devices}x${v.accelerator}${v.cost === undefined ? "" : `, ${money(v.cost)}/h each`}`;
+
 // unused names the variants that get no chart because they had no replica.
 function unused() {
   const c = course();
   const items = [];
   c.variants.forEach((v, i) => {
     if (v.model !== state.model || isUsed(v)) return;
-    items.push(el("span", null, el("span", { class: "chip", style: `--c:${color(i)}` }, letter(i)), `${v.name} (${v.devices}x${v.accelerator}, ${money(v.cost)}/h each) `));
+    items.push(el("span", null, el("span", { class: "chip", style: `--c:${color(i)}` }, letter(i)), `${v.name} (${takes(v)}) `));
   });
   return items.length ? [el("p", { class: "unused" }, live ? "Not used so far: " : "Never used: ", ...items)] : [];
 }
@@ -101,7 +104,7 @@ function unused() {
 function replicaSpec(v, i, over) {
   const known = (t) => Math.max(0, lastAt(v.t, t));
   return {
-    title: v.name, chip: i, unit: `${v.devices}x${v.accelerator}, ${money(v.cost)}/h each`,
+    title: v.name, chip: i, unit: takes(v),
     over, scale: linear(Math.max(...v.wanted, ...v.ready, ...over.flatMap((o) => o.y), 1), true), tick: (y) => digits(y, 3),
     areas: [{ t: v.t, y: v.ready, step: true, color: color(i), strong: true }],
     lines: [{ t: v.t, y: v.wanted, step: true, color: "var(--ink)" }],
