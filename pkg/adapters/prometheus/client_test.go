@@ -17,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
@@ -212,7 +214,7 @@ func TestAPartOfAnAnswerIsAnError(t *testing.T) {
 	replicas, _, err := client.Read(t.Context(), at, window, lookback)
 	require.ErrorContains(t, err, "query for the "+kvUse+": the answer is only a part: "+warning)
 	assert.Empty(t, replicas)
-	_, err = client.History(t.Context(), Span{Model: "llama", From: start, To: at, Step: scrapeInterval})
+	_, err = client.Range(t.Context(), running, StepsOf(scrapeInterval, "llama", "").Over("avg_over_time", modelserver.Running, ""), v1.Range{Start: start, End: at, Step: scrapeInterval})
 	assert.ErrorContains(t, err, "the answer is only a part")
 }
 

@@ -15,20 +15,30 @@ import (
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
+// counter is a server that counts so many completed requests a minute.
+type counter struct {
+	labels             string
+	perMinute, counted float64
+}
+
+func (s *counter) scrape() map[string]float64 {
+	return map[string]float64{"vllm:request_success_total{" + s.labels + "}": s.counted}
+}
+
 // The load of yesterday's time of day is read with one query for each time ago, for all
 // models at once; what no server told then is unknown, and not zero.
 func TestTheLoadOfEarlierDays(t *testing.T) {
 	p := prometheustest.New(t)
-	one := &pastServer{labels: `model_name="llama", namespace="models", pod="a", instance="10.0.0.1:8000"`}
-	two := &pastServer{labels: `model_name="llama", namespace="models", pod="b", instance="10.0.0.2:8000"`, perMinute: 30}
-	other := &pastServer{labels: `model_name="llama", namespace="elsewhere", pod="c", instance="10.0.0.3:8000"`, perMinute: 12}
+	one := &counter{labels: `model_name="llama", namespace="models", pod="a", instance="10.0.0.1:8000"`}
+	two := &counter{labels: `model_name="llama", namespace="models", pod="b", instance="10.0.0.2:8000"`, perMinute: 30}
+	other := &counter{labels: `model_name="llama", namespace="elsewhere", pod="c", instance="10.0.0.3:8000"`, perMinute: 12}
 	// From an hour before that time of day to an hour after it; it doubles half an hour in.
 	for at := -time.Hour; at <= time.Hour; at += scrapeInterval {
 		one.perMinute = 60
 		if at >= 30*time.Minute {
 			one.perMinute = 150
 		}
-		for _, s := range []*pastServer{one, two, other} {
+		for _, s := range []*counter{one, two, other} {
 			s.counted += s.perMinute / 4
 			p.Append(start.Add(at), s.scrape())
 		}
@@ -69,7 +79,7 @@ func TestTheLoadOfEarlierDays(t *testing.T) {
 
 func TestTheLoadOfEarlierDaysNamesWhatFails(t *testing.T) {
 	p := prometheustest.New(t)
-	s := &pastServer{labels: `model_name="llama", namespace="models", pod="a", instance="10.0.0.1:8000"`, perMinute: 60}
+	s := &counter{labels: `model_name="llama", namespace="models", pod="a", instance="10.0.0.1:8000"`, perMinute: 60}
 	for at := time.Duration(0); at <= time.Hour; at += scrapeInterval {
 		s.counted += s.perMinute / 4
 		p.Append(start.Add(at), s.scrape())

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
@@ -70,7 +72,7 @@ func TestSeveralClustersInOnePrometheus(t *testing.T) {
 	assert.InDelta(t, 4, queues[modelKey("llama")].Value, 1e-9)
 	_, err = client.Earlier(t.Context(), last)
 	require.NoError(t, err)
-	_, err = client.History(t.Context(), Span{Model: "llama", From: start, To: last, Step: scrapeInterval})
+	_, err = client.Range(t.Context(), running, StepsOf(scrapeInterval, "llama", "").Over("avg_over_time", modelserver.Running, ""), v1.Range{Start: start, End: last, Step: scrapeInterval})
 	require.NoError(t, err)
 	_, err = client.Met(t.Context(), last, window, map[decision.ModelKey]capacity.SLO{modelKey("llama"): {TTFT: 1000, ITL: 50}})
 	require.NoError(t, err)

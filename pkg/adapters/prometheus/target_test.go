@@ -70,9 +70,7 @@ func TestQueriesAreShortEnoughForVictoriaMetrics(t *testing.T) {
 	q := newBuilder(100*time.Minute, time.Hour)
 	q.at = start
 	all := slices.Concat(q.ofPods(), q.ofGateways(), []query{q.copiedServers(), q.copiedGateways(), q.paces(30 * time.Minute), q.unlike(time.Hour), q.lastTwo(4), queues(time.Minute), completions(), adapterLists()})
-	for _, p := range pastQueries(Span{Model: "an-organisation/a-model-with-a-long-name", Namespace: "a-namespace", Step: time.Minute, To: start}) {
-		all = append(all, p.query)
-	}
+	all = append(all, lookingBack(StepsOf(time.Minute, "an-organisation/a-model-with-a-long-name", "a-namespace"))...)
 	for _, n := range []int{1, 20, manyPods, 10 * manyPods} {
 		gone := map[string]bool{}
 		for i := range n {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/past"
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/podmetrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -193,16 +194,16 @@ func TestPagesLookedBackAt(t *testing.T) {
 			r := readersOf(t)
 			r.steady(t, shown, target("a", "8000", "one"))
 			read, step := r.both(t)["Prometheus"], window
-			past, err := r.asked.History(t.Context(), prometheus.Span{Model: "llama", Namespace: "models", From: start, To: start.Add(2 * step), Step: step})
+			seen, err := past.LookBack(t.Context(), r.asked, past.Span{Model: "llama", Namespace: "models", From: start, To: start.Add(2 * step), Step: step})
 			require.NoError(t, err)
 			if _, server := want["running"]; !server {
-				require.Empty(t, past.Pods, "a gateway serves nothing itself")
+				require.Empty(t, seen.Pods, "a gateway serves nothing itself")
 				return
 			}
-			require.Len(t, past.Pods, 1)
-			last := past.Pods[0].Steps[1]
+			require.Len(t, seen.Pods, 1)
+			last := seen.Pods[0].Steps[1]
 			for of, got := range map[string]float64{
-				"running": last.Running, "waiting": last.Waiting, "tokens": past.Pods[0].KVTokens,
+				"running": last.Running, "waiting": last.Waiting, "tokens": seen.Pods[0].KVTokens,
 				"served": last.Completed / step.Seconds(), "growth": last.InFlight / step.Seconds(),
 				"input": last.Input.Value(), "output": last.Output.Value(), "ttft": last.FirstToken.Value(), "itl": last.InterToken.Value(),
 			} {

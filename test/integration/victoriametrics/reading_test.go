@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/past"
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -187,10 +188,10 @@ func compareRest(t *testing.T, asked, victoria *prometheus.Client, namespace str
 // compareHistories compares what a replay looks back at.
 func compareHistories(t *testing.T, asked, victoria *prometheus.Client, namespace string, begin time.Time) {
 	t.Helper()
-	span := prometheus.Span{Model: "llama", Namespace: namespace, From: begin.Add(time.Minute), To: begin.Add(11 * time.Minute), Step: time.Minute}
-	want, err := asked.History(t.Context(), span)
+	span := past.Span{Model: "llama", Namespace: namespace, From: begin.Add(time.Minute), To: begin.Add(11 * time.Minute), Step: time.Minute}
+	want, err := past.LookBack(t.Context(), asked, span)
 	require.NoError(t, err)
-	got, err := victoria.History(t.Context(), span)
+	got, err := past.LookBack(t.Context(), victoria, span)
 	require.NoError(t, err)
 	require.Len(t, want.Pods, 2)
 	require.Len(t, got.Pods, 2)

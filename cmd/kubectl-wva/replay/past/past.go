@@ -62,7 +62,7 @@ type Past struct {
 	Notes []string
 
 	intervals []workload.Interval
-	history   *prometheus.History
+	history   *History
 }
 
 // Read reads them.
@@ -80,7 +80,7 @@ func Read(ctx context.Context, o Options) (*Past, error) {
 	}
 	to := o.Now.Truncate(p.Step)
 	p.From = to.Add(-o.Last.Truncate(p.Step))
-	p.history, err = client.History(ctx, prometheus.Span{Model: o.Model, Namespace: o.Namespace, From: p.From, To: to, Step: p.Step})
+	p.history, err = LookBack(ctx, client, Span{Model: o.Model, Namespace: o.Namespace, From: p.From, To: to, Step: p.Step})
 	if err != nil {
 		return nil, fmt.Errorf("--from-prometheus: %w", err)
 	}
@@ -101,7 +101,7 @@ func (p *Past) count() error {
 	first, last, silent := -1, -1, 0
 	var all []workload.Interval
 	for i := range p.steps() {
-		var in, out prometheus.Mean
+		var in, out Mean
 		interval := workload.Interval{}
 		seen := false
 		for k := range p.history.Pods {
@@ -156,7 +156,7 @@ func (p *Past) note(format string, arguments ...any) {
 func (p *Past) Stream(seed uint64) (workload.Stream, error) {
 	h := workload.History{Step: p.Step, Intervals: p.intervals, Seed: seed}
 	var varied [2]bool
-	var input, output prometheus.Mean
+	var input, output Mean
 	for k := range p.history.Pods {
 		for i := range p.history.Pods[k].Steps {
 			s := &p.history.Pods[k].Steps[i]
@@ -178,7 +178,7 @@ func (p *Past) Stream(seed uint64) (workload.Stream, error) {
 
 // lengths are how requests vary around their mean, by the 99th percentile; false where
 // nobody knows it.
-func lengths(mean float64, tail prometheus.Tail) (workload.Lengths, bool) {
+func lengths(mean float64, tail Tail) (workload.Lengths, bool) {
 	if !(mean >= 1) || !(tail.P99 > 0) || !(tail.Most > 0) || math.IsInf(tail.Most, 1) {
 		return workload.Lengths{}, false
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
@@ -123,7 +122,7 @@ func (p *Past) began() time.Time {
 }
 
 // observation is what one pod showed in one step, if it showed all that is needed.
-func observation(s *prometheus.PastStep, at time.Time, step time.Duration) (serving.Observation, bool) {
+func observation(s *PodStep, at time.Time, step time.Duration) (serving.Observation, bool) {
 	itl, ttft := s.InterToken.Value(), s.FirstToken.Value()
 	shape := capacity.TokenShape{Input: capacity.Tokens(s.Input.Value()), Output: capacity.Tokens(s.Output.Value())}
 	for _, x := range []float64{itl, s.Running, s.Waiting, float64(shape.Input), float64(shape.Output)} {

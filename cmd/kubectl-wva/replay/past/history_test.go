@@ -1,20 +1,36 @@
-package prometheus
+package past
 
 import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
+
+const interval = 15 * time.Second
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clientOf asks a Prometheus that answers like this.
+func clientOf(t *testing.T, handler http.Handler) *prometheus.Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := prometheus.New(prometheus.Options{Address: server.URL, AllowHTTP: true, Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	return client
+}
 
 // pastServer writes the metrics of one vLLM server that serves so many requests a minute of
 // 1,000 and 50 tokens.
@@ -62,7 +78,7 @@ func TestHistoryCountsWhatWasServed(t *testing.T) {
 	late := &pastServer{labels: `model_name="llama", namespace="models", pod="llama-6d5f-b", instance="10.0.0.2:8000", engine="0"`, perMinute: 20, inFlight: 2}
 	other := &pastServer{labels: `model_name="other", namespace="models", pod="other-0", instance="10.0.0.3:8000"`, perMinute: 1000}
 	const born, anew, gapFrom, gapTo = 30, 60, 70, 74
-	for at := time.Duration(0); at <= minutes*time.Minute; at += scrapeInterval {
+	for at := time.Duration(0); at <= minutes*time.Minute; at += interval {
 		minute := int(at / time.Minute)
 		all := []*pastServer{first, other}
 		if minute >= born {
@@ -83,18 +99,18 @@ func TestHistoryCountsWhatWasServed(t *testing.T) {
 		})
 	}
 	var asked atomic.Int64
-	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		p.Handler.ServeHTTP(w, r)
 	}))
 	span := Span{Model: "llama", Namespace: "models", From: start, To: start.Add(minutes * time.Minute), Step: time.Minute}
-	h, err := client.History(t.Context(), span)
+	h, err := LookBack(t.Context(), client, span)
 	require.NoError(t, err)
 	once := asked.Swap(0)
 
 	require.Len(t, h.Pods, 2, "those of another model are not seen")
 	a, b := h.Pods[0], h.Pods[1]
-	assert.Equal(t, pod("llama-6d5f-a"), a.Pod)
+	assert.Equal(t, types.NamespacedName{Namespace: "models", Name: "llama-6d5f-a"}, a.Pod)
 	assert.InDelta(t, 16_000, a.KVTokens, 0)
 	assert.Zero(t, b.KVTokens)
 	require.Len(t, a.Steps, minutes)
@@ -130,22 +146,22 @@ func TestHistoryCountsWhatWasServed(t *testing.T) {
 	assert.InDelta(t, 50, h.Output.Most, 1e-6)
 
 	span.From, span.Step = start.Add(80*time.Minute), 30*time.Second
-	_, err = client.History(t.Context(), span)
+	_, err = LookBack(t.Context(), client, span)
 	require.NoError(t, err)
 	assert.Equal(t, once, asked.Load(), "as many queries for any span")
 
 	span.Model = "none"
-	h, err = client.History(t.Context(), span)
+	h, err = LookBack(t.Context(), client, span)
 	require.NoError(t, err)
 	assert.Empty(t, h.Pods)
 	assert.True(t, math.IsNaN(h.Input.P99))
 }
 
 func TestHistoryNamesTheQueryThatFails(t *testing.T) {
-	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`, http.StatusUnprocessableEntity)
 	}))
-	_, err := client.History(t.Context(), Span{Model: "llama", From: start, To: start.Add(time.Hour), Step: time.Minute})
+	_, err := LookBack(t.Context(), client, Span{Model: "llama", From: start, To: start.Add(time.Hour), Step: time.Minute})
 	require.ErrorContains(t, err, ": looking back for the ")
 	require.ErrorContains(t, err, "query timed out")
 	assert.Equal(t, 1, strings.Count(err.Error(), "looking back"), "one failure says it")
@@ -164,7 +180,7 @@ func TestHistoryOfSeldomScrapes(t *testing.T) {
 		p.Append(start.Add(at), s.scrape())
 		s.counted += 60
 	}
-	h, err := serve(t, p.Handler).History(t.Context(), Span{Model: "llama", From: start, To: start.Add(40 * time.Minute), Step: time.Minute})
+	h, err := LookBack(t.Context(), clientOf(t, p.Handler), Span{Model: "llama", From: start, To: start.Add(40 * time.Minute), Step: time.Minute})
 	require.NoError(t, err)
 	require.Len(t, h.Pods, 1)
 	steps := h.Pods[0].Steps
@@ -176,18 +192,4 @@ func TestHistoryOfSeldomScrapes(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, 6, steps[25].Completed, 1e-9, "what came in the silence is spread over it")
-}
-
-// A range is asked whole. The longest name of a model and of a namespace fit, with a matcher of the cluster.
-func TestQueriesThatLookBackAreNotTooLong(t *testing.T) {
-	cluster := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "cluster", "production-eu-west")}
-	all := []query{completions()}
-	for _, q := range pastQueries(Span{Model: strings.Repeat("m", 128), Namespace: strings.Repeat("n", 63), From: start, To: start.Add(24 * time.Hour), Step: time.Minute}) {
-		all = append(all, q.query)
-	}
-	for _, q := range all {
-		text, err := narrow(q.promQL(), cluster)
-		require.NoError(t, err)
-		assert.Less(t, max(len(text), len(q.promQL())), longest, q.about)
-	}
 }

@@ -1,9 +1,8 @@
-package prometheus
+package past
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -33,7 +33,7 @@ func (s Span) instants() int { return int(s.To.Sub(s.From)/s.Step) + 1 }
 // History is what the servers of one model showed, step by step.
 type History struct {
 	// Pods are sorted by namespace and name.
-	Pods []Past
+	Pods []PodPast
 	// Input and Output are how long requests were.
 	Input, Output Tail
 }
@@ -42,17 +42,17 @@ type History struct {
 // knows it.
 type Tail struct{ P99, Most float64 }
 
-// Past is what one pod showed.
-type Past struct {
+// PodPast is what one pod showed.
+type PodPast struct {
 	Pod types.NamespacedName
 	// Steps are those of the span, of which the first begins at From.
-	Steps []PastStep
+	Steps []PodStep
 	// KVTokens is the size of its KV cache; 0 means unknown.
 	KVTokens float64
 }
 
-// PastStep is what a pod showed in one step.
-type PastStep struct {
+// PodStep is what a pod showed in one step.
+type PodStep struct {
 	// Seen says that the pod was there during the step.
 	Seen bool
 	// Completed is the number of requests that ended, and InFlight what those in service or
@@ -70,10 +70,10 @@ type Mean struct{ Sum, Count float64 }
 // Value is the mean; NaN without observations.
 func (m Mean) Value() float64 { return m.Sum / m.Count }
 
-// History looks back with a number of range queries that does not depend on how long the
+// LookBack looks back with a number of range queries that does not depend on how long the
 // span is, nor on how many pods there were. A span without any pod is no error.
-func (c *Client) History(ctx context.Context, s Span) (*History, error) {
-	asked := pastQueries(s)
+func LookBack(ctx context.Context, c *prometheus.Client, s Span) (*History, error) {
+	asked := queriesOf(s)
 	answers := make([]model.Matrix, len(asked))
 	// One failure says it: all are of one server.
 	group, ctx := errgroup.WithContext(ctx)
@@ -86,7 +86,7 @@ func (c *Client) History(ctx context.Context, s Span) (*History, error) {
 				r.Start = s.To
 			}
 			if err = ctx.Err(); err == nil {
-				answers[i], err = c.over(ctx, q.query, r, s.To)
+				answers[i], err = c.Range(ctx, q.about, q.promQL, r)
 			}
 			return err
 		})
@@ -94,124 +94,105 @@ func (c *Client) History(ctx context.Context, s Span) (*History, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	p := past{Span: s, pods: map[types.NamespacedName]*Past{}}
+	p := looking{Span: s, pods: map[types.NamespacedName]*PodPast{}}
 	for i, q := range asked {
 		q.add(&p, answers[i])
 	}
 	return p.history(), nil
 }
 
-// pastQuery is one range query and what becomes of its answer.
-type pastQuery struct {
-	query
+// What a query is about.
+const (
+	served       = "completed requests"
+	running      = "running requests"
+	waiting      = "waiting requests"
+	cacheBlocks  = "blocks of the KV cache"
+	cacheTokens  = "tokens of the KV cache"
+	inputTokens  = "input tokens"
+	outputTokens = "output tokens"
+	firstToken   = "time to first token"
+	interToken   = "time between tokens"
+)
+
+// query is one range query and what becomes of its answer. What it is about appears in errors.
+type query struct {
+	about, promQL string
 	// end says that only the last instant is asked for.
 	end bool
-	add func(*past, model.Matrix)
+	add func(*looking, model.Matrix)
 }
 
-func pastQueries(s Span) []pastQuery {
-	matchers := fmt.Sprintf("%s=%q", modelserver.LabelModel, s.Model)
-	if s.Namespace != "" {
-		matchers += fmt.Sprintf(",%s=%q", modelserver.LabelNamespace, s.Namespace)
+func queriesOf(s Span) []query {
+	steps := prometheus.StepsOf(s.Step, s.Model, s.Namespace)
+	last := func(q modelserver.Quantity, suffix string) string { return steps.Over("last_over_time", q, suffix) }
+	mean := func(q modelserver.Quantity) string { return steps.Over("avg_over_time", q, "") }
+	growth := func(counter bool, to func(*PodStep) *float64) func(*looking, model.Matrix) {
+		return func(p *looking, m model.Matrix) { p.grow(m, counter, to) }
 	}
-	// A value that was not scraped within the step is not known; it may have grown.
-	b := newBuilder(s.Step, 0)
-	over := func(function string, q modelserver.Quantity, suffix string) string {
-		return b.ofEngines("sum", each(q, func(series string) string {
-			series = narrowed(series+suffix, matchers)
-			return b.whole("sum", fmt.Sprintf("%s(%s[%s])", function, series, b.window), series)
-		}))
-	}
-	plain := func(q modelserver.Quantity, suffix string) string { return over("last_over_time", q, suffix) }
-	mean := func(q modelserver.Quantity) string { return over("avg_over_time", q, "") }
-	tail := func(quantile string) func(string) string {
-		return func(series string) string {
-			return fmt.Sprintf("histogram_quantile(%s, sum by (le) (increase(%s[%s])))", quantile, narrowed(series+"_bucket", matchers), promDuration(s.To.Sub(s.From)))
-		}
-	}
-	growth := func(counter bool, to func(*PastStep) *float64) func(*past, model.Matrix) {
-		return func(p *past, m model.Matrix) { p.grow(m, counter, to) }
-	}
-	all := []pastQuery{
-		{asking(served, plain(modelserver.Completed, "")), false, growth(true, func(s *PastStep) *float64 { return &s.Completed })},
-		{asking(running, plain(modelserver.Running, "")), false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
-		{asking(waiting, plain(modelserver.Waiting, "")), false, growth(false, func(s *PastStep) *float64 { return &s.InFlight })},
-		{asking(running, mean(modelserver.Running)), false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Running }) }},
-		{asking(waiting, mean(modelserver.Waiting)), false, func(p *past, m model.Matrix) { p.mean(m, func(s *PastStep) *float64 { return &s.Waiting }) }},
-		{asking(cacheBlocks, ofPods("max", perPod+","+sizes, b.unlessAgain(b.equalBlocks()))), false, (*past).blocks},
-		{asking(cacheTokens, plain(modelserver.CacheTokens, "")), false, (*past).tokens},
+	all := []query{
+		{served, last(modelserver.Completed, ""), false, growth(true, func(s *PodStep) *float64 { return &s.Completed })},
+		{running, last(modelserver.Running, ""), false, growth(false, func(s *PodStep) *float64 { return &s.InFlight })},
+		{waiting, last(modelserver.Waiting, ""), false, growth(false, func(s *PodStep) *float64 { return &s.InFlight })},
+		{running, mean(modelserver.Running), false, func(p *looking, m model.Matrix) { p.mean(m, func(s *PodStep) *float64 { return &s.Running }) }},
+		{waiting, mean(modelserver.Waiting), false, func(p *looking, m model.Matrix) { p.mean(m, func(s *PodStep) *float64 { return &s.Waiting }) }},
+		{cacheBlocks, steps.EqualCaches(), false, (*looking).blocks},
+		{cacheTokens, last(modelserver.CacheTokens, ""), false, (*looking).tokens},
 	}
 	for _, h := range []struct {
 		about    string
 		quantity modelserver.Quantity
-		to       func(*PastStep) *Mean
+		to       func(*PodStep) *Mean
 	}{
-		{inputTokens, modelserver.Prompt, func(s *PastStep) *Mean { return &s.Input }},
-		{outputTokens, modelserver.Generation, func(s *PastStep) *Mean { return &s.Output }},
-		{firstToken, modelserver.FirstToken, func(s *PastStep) *Mean { return &s.FirstToken }},
-		{interToken, modelserver.InterToken, func(s *PastStep) *Mean { return &s.InterToken }},
+		{inputTokens, modelserver.Prompt, func(s *PodStep) *Mean { return &s.Input }},
+		{outputTokens, modelserver.Generation, func(s *PodStep) *Mean { return &s.Output }},
+		{firstToken, modelserver.FirstToken, func(s *PodStep) *Mean { return &s.FirstToken }},
+		{interToken, modelserver.InterToken, func(s *PodStep) *Mean { return &s.InterToken }},
 	} {
 		all = append(all,
-			pastQuery{asking(h.about, plain(h.quantity, "_sum")), false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Sum })},
-			pastQuery{asking(h.about, plain(h.quantity, "_count")), false, growth(true, func(s *PastStep) *float64 { return &h.to(s).Count })})
+			query{h.about, last(h.quantity, "_sum"), false, growth(true, func(s *PodStep) *float64 { return &h.to(s).Sum })},
+			query{h.about, last(h.quantity, "_count"), false, growth(true, func(s *PodStep) *float64 { return &h.to(s).Count })})
 	}
 	for _, t := range []struct {
 		about    string
 		quantity modelserver.Quantity
 		quantile string
-		to       func(*past) *float64
+		to       func(*looking) *float64
 	}{
-		{inputTokens, modelserver.Prompt, "0.99", func(p *past) *float64 { return &p.input.P99 }},
-		{inputTokens, modelserver.Prompt, "1", func(p *past) *float64 { return &p.input.Most }},
-		{outputTokens, modelserver.Generation, "0.99", func(p *past) *float64 { return &p.output.P99 }},
-		{outputTokens, modelserver.Generation, "1", func(p *past) *float64 { return &p.output.Most }},
+		{inputTokens, modelserver.Prompt, "0.99", func(p *looking) *float64 { return &p.input.P99 }},
+		{inputTokens, modelserver.Prompt, "1", func(p *looking) *float64 { return &p.input.Most }},
+		{outputTokens, modelserver.Generation, "0.99", func(p *looking) *float64 { return &p.output.P99 }},
+		{outputTokens, modelserver.Generation, "1", func(p *looking) *float64 { return &p.output.Most }},
 	} {
-		all = append(all, pastQuery{asking(t.about, each(t.quantity, tail(t.quantile))), true, func(p *past, m model.Matrix) { *t.to(p) = lastOf(m) }})
+		all = append(all, query{t.about, steps.Quantile(t.quantile, t.quantity, s.To.Sub(s.From)), true, func(p *looking, m model.Matrix) { *t.to(p) = lastOf(m) }})
 	}
 	return all
 }
 
-// over asks a range query. The time is when that is.
-func (c *Client) over(ctx context.Context, q query, r v1.Range, now time.Time) (model.Matrix, error) {
-	ctx, cancel := context.WithTimeout(c.limits.bounded(ctx), c.timeout)
-	defer cancel()
-	value, warnings, err := c.api.QueryRange(ctx, q.promQL(), r)
-	if err = cmp.Or(err, partial(warnings)); err != nil {
-		c.crowds.crowded(ctx, err, now, c.limits)
-		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, cause(err))
-	}
-	matrix, ok := value.(model.Matrix)
-	if !ok {
-		return nil, fmt.Errorf("prometheus %s: looking back for the %s: the answer is a %s and not a matrix", c.address, q.about, value.Type())
-	}
-	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil }), nil
-}
-
-// past is a history in the making.
-type past struct {
+// looking is a history in the making.
+type looking struct {
 	Span
-	pods          map[types.NamespacedName]*Past
+	pods          map[types.NamespacedName]*PodPast
 	input, output Tail
 }
 
 // pod is that of a series; where nothing names a pod, its address does.
-func (p *past) pod(labels model.Metric) *Past {
-	name, ok := podOf(labels)
+func (p *looking) pod(labels model.Metric) *PodPast {
+	name, ok := prometheus.PodOf(labels)
 	if !ok {
 		name.Name = string(labels["instance"])
 	}
 	if p.pods[name] == nil {
-		steps := make([]PastStep, p.instants()-1)
+		steps := make([]PodStep, p.instants()-1)
 		for i := range steps {
 			steps[i].Running, steps[i].Waiting = math.NaN(), math.NaN()
 		}
-		p.pods[name] = &Past{Pod: name, Steps: steps}
+		p.pods[name] = &PodPast{Pod: name, Steps: steps}
 	}
 	return p.pods[name]
 }
 
 // values are those of a series at the instants of the span; NaN where it has none.
-func (p *past) values(s *model.SampleStream) []float64 {
+func (p *looking) values(s *model.SampleStream) []float64 {
 	values := make([]float64, p.instants())
 	for i := range values {
 		values[i] = math.NaN()
@@ -226,7 +207,7 @@ func (p *past) values(s *model.SampleStream) []float64 {
 }
 
 // grow adds what series grew by to the steps of their pods.
-func (p *past) grow(m model.Matrix, counter bool, to func(*PastStep) *float64) {
+func (p *looking) grow(m model.Matrix, counter bool, to func(*PodStep) *float64) {
 	known := p.instants()
 	series := make([][]float64, len(m))
 	for k, s := range m {
@@ -253,7 +234,7 @@ func (p *past) grow(m model.Matrix, counter bool, to func(*PastStep) *float64) {
 const longestSilence = 5 * time.Minute
 
 // see notes the steps between two values of a series that are at most so many steps apart.
-func (p *Past) see(values []float64, most int) {
+func (p *PodPast) see(values []float64, most int) {
 	last := -1
 	for i, value := range values {
 		if !isNumber(value) {
@@ -269,7 +250,7 @@ func (p *Past) see(values []float64, most int) {
 }
 
 // mean adds means over the step before each instant.
-func (p *past) mean(m model.Matrix, to func(*PastStep) *float64) {
+func (p *looking) mean(m model.Matrix, to func(*PodStep) *float64) {
 	for _, s := range m {
 		pod := p.pod(s.Metric)
 		for i, value := range p.values(s)[1:] {
@@ -285,14 +266,14 @@ func (p *past) mean(m model.Matrix, to func(*PastStep) *float64) {
 
 // blocks are how many equal caches there were of each size that labels say; no version has the model
 // there. Those of the newest instant of an engine count; those of other models have no pod here.
-func (p *past) blocks(m model.Matrix) {
+func (p *looking) blocks(m model.Matrix) {
 	type engine struct {
-		pod          *Past
+		pod          *PodPast
 		instance, id model.LabelValue
 	}
 	newest, tokens := map[engine]model.Time{}, map[engine]float64{}
 	for _, s := range m {
-		name, ok := podOf(s.Metric)
+		name, ok := prometheus.PodOf(s.Metric)
 		if !ok {
 			name.Name = string(s.Metric["instance"])
 		}
@@ -314,7 +295,7 @@ func (p *past) blocks(m model.Matrix) {
 }
 
 // tokens are sizes that values say.
-func (p *past) tokens(m model.Matrix) {
+func (p *looking) tokens(m model.Matrix) {
 	for _, s := range m {
 		if n := len(s.Values); n > 0 && s.Values[n-1].Value > 0 {
 			p.pod(s.Metric).KVTokens += float64(s.Values[n-1].Value)
@@ -322,12 +303,12 @@ func (p *past) tokens(m model.Matrix) {
 	}
 }
 
-func (p *past) history() *History {
+func (p *looking) history() *History {
 	h := &History{Input: p.input, Output: p.output}
 	for _, pod := range p.pods {
 		h.Pods = append(h.Pods, *pod)
 	}
-	slices.SortFunc(h.Pods, func(a, b Past) int {
+	slices.SortFunc(h.Pods, func(a, b PodPast) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
 	})
 	return h
