@@ -54,7 +54,7 @@ function standard(path) {
 }
 
 BEGIN {
-	ring0 = "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration"
+	ring0 = "pkg/capacity pkg/decision pkg/forecast pkg/round pkg/workload pkg/simulation pkg/replay pkg/migration"
 	ring1 = "pkg/apis pkg/inventory pkg/config pkg/llamastack pkg/modelserver pkg/report pkg/scenario"
 	ring2 = "pkg/adapters"
 	ring3 = "pkg/controller pkg/admission pkg/llamastack/operator plugins"
@@ -63,6 +63,7 @@ BEGIN {
 	may["pkg/capacity"] = "pkg/capacity"
 	may["pkg/forecast"] = "pkg/capacity pkg/forecast"
 	may["pkg/decision"] = "pkg/capacity pkg/forecast pkg/decision"
+	may["pkg/round"] = "pkg/capacity pkg/forecast pkg/decision pkg/round"
 	may["pkg/workload"] = "pkg/capacity pkg/workload"
 	may["pkg/simulation"] = "pkg/capacity pkg/workload pkg/simulation"
 	may["pkg/replay"] = ring0
@@ -107,7 +108,7 @@ BEGIN {
 
 $1 == "package" {
 	path = own($2)
-	room = one_of(path, "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration " \
+	room = one_of(path, "pkg/capacity pkg/decision pkg/forecast pkg/round pkg/workload pkg/simulation pkg/replay pkg/migration " \
 		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/scenario pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
 	# A package of the decision is a stage, and has a place in the list.
 	if (within(path, "pkg/decision") && path != "pkg/decision") {

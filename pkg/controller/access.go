@@ -17,6 +17,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // Access says which of the things that the loop can do without are permitted. A kind
@@ -220,7 +221,7 @@ func (p *permissions) look(ctx context.Context) {
 		return
 	}
 	p.current.Store(&next)
-	p.trigger.poke(soon)
+	p.trigger.poke(round.Soon)
 	klog.FromContext(ctx).Info("The manager's permissions changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims, "namespaceConfig", next.Local)
 }
 

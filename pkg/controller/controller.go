@@ -25,6 +25,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // component is the name under which events are recorded.
@@ -91,7 +92,7 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	if err := w.watch(); err != nil {
 		return nil, err
 	}
-	changed := func() { trigger.poke(soon) }
+	changed := func() { trigger.poke(round.Soon) }
 	f, err := settings.NewFollower(mgr, component, o.Config, o.Sources, o.Verbosity, changed)
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 			namespace: o.Config.WatchNamespace,
 			names:     f.Names,
 			scheduler: o.Config.Webhook.Scheduler,
-			startups:  newStartups(),
+			startups:  &round.Startups{},
 			trusted:   o.Config.Gateway.Trusted(),
 		},
 		actor: &actor{

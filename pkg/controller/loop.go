@@ -13,6 +13,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // Loop runs the rounds. It is a Runnable of the manager for the leader alone.
@@ -33,7 +34,7 @@ type Loop struct {
 
 	// What follows belongs to the goroutine of Start.
 
-	schedule schedule
+	clock    round.Clock
 	memory   decision.Memory
 	readings readings
 	// reading is the round that the reading under way is for; empty when none is.
@@ -45,8 +46,10 @@ type Loop struct {
 	attainment attainment
 	// wrong is what was last logged of readings: the text of the error; empty without.
 	wrong string
-	// sleepers are the models that sleep, and looked what the gateways say of them.
-	sleepers sleepers
+	// sleepers are the models that sleep, hearing says what gateways count for whom, and looked
+	// what the gateways say.
+	sleepers round.Sleepers
+	hearing  hearing
 	looked   chan found[decision.Sample]
 	// stumbles counts the decisions in a row that panicked.
 	stumbles int
@@ -78,12 +81,12 @@ func (l *Loop) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.trigger.wake:
-			l.schedule.event(l.trigger.take())
+			l.clock.Event(l.trigger.take())
 		case r := <-l.arrived:
-			round := l.reading
+			kind := l.reading
 			l.reading, l.readings = "", r.over(l.readings, l.settings.Current().Freshness.Stale)
 			l.tellReading(ctx, r.err)
-			l.round(ctx, round)
+			l.round(ctx, kind)
 		case read := <-l.past.arrived:
 			l.past.take(ctx, read)
 		case read := <-l.attainment.arrived:
@@ -101,7 +104,7 @@ func (l *Loop) Start(ctx context.Context) error {
 // wait is how long nothing is due.
 func (l *Loop) wait() time.Duration {
 	_, wait := l.due()
-	if look, ok := l.sleepers.next(time.Now()); ok && l.queues != nil {
+	if look, ok := l.sleepers.Next(time.Now()); ok && l.queues != nil {
 		wait = min(wait, look)
 	}
 	return wait
@@ -112,9 +115,9 @@ func (l *Loop) wait() time.Duration {
 func (l *Loop) due() (decision.Round, time.Duration) {
 	now := time.Now()
 	if l.reading == "" {
-		return l.schedule.next(now, l.settings.Current().Interval)
+		return l.clock.Next(now, l.settings.Current().Interval)
 	}
-	if wait, pending := l.schedule.nextEvent(now); pending && !l.readings.at.IsZero() {
+	if wait, pending := l.clock.NextEvent(now); pending && !l.readings.at.IsZero() {
 		return decision.RoundEvent, wait
 	}
 	return "", time.Hour
@@ -123,12 +126,12 @@ func (l *Loop) due() (decision.Round, time.Duration) {
 // begin starts the round that is due: an event round at once with the samples that
 // are there, any other one by reading new ones.
 func (l *Loop) begin(ctx context.Context) {
-	round, wait := l.due()
+	kind, wait := l.due()
 	switch {
-	case round == "" || wait > 0:
-	case round == decision.RoundEvent:
-		l.schedule.begin(round, time.Now())
-		l.round(ctx, round)
+	case kind == "" || wait > 0:
+	case kind == decision.RoundEvent:
+		l.clock.Begin(kind, time.Now())
+		l.round(ctx, kind)
 	default:
 		if _, ok := l.metrics.(Follower); ok && l.readings.at.IsZero() {
 			// Metrics that ask pods have to know them before the first reading.
@@ -136,15 +139,15 @@ func (l *Loop) begin(ctx context.Context) {
 				klog.FromContext(ctx).Error(err, "The cluster could not be observed before the first reading of metrics")
 			}
 		}
-		l.schedule.begin(round, time.Now())
+		l.clock.Begin(kind, time.Now())
 		if l.settings.Current().History {
 			l.past.begin(ctx, time.Now())
 		}
-		if round == decision.RoundFull {
+		if kind == decision.RoundFull {
 			l.attainment.begin(ctx, time.Now(), l.settings.Current().MetricsWindow)
 		}
-		l.reading = round
-		go l.read(ctx, round)
+		l.reading = kind
+		go l.read(ctx, kind)
 	}
 }
 
@@ -152,13 +155,13 @@ func (l *Loop) begin(ctx context.Context) {
 // answers. A round waits for its reading, and fast rounds are as far apart.
 const readTimeout = decision.FastInterval
 
-func (l *Loop) read(ctx context.Context, round decision.Round) {
+func (l *Loop) read(ctx context.Context, kind decision.Round) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s := l.settings.Current()
 	r := readings{at: time.Now()}
 	r.pods, r.models, r.err = l.metrics.Read(ctx, r.at, s.MetricsWindow, s.Freshness.Stale)
-	if l.adapters != nil && round == decision.RoundFull {
+	if l.adapters != nil && kind == decision.RoundFull {
 		var err error
 		if r.adapters, err = l.adapters(ctx, r.at); err != nil {
 			r.err = errors.Join(r.err, err)
@@ -204,7 +207,7 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 
 // run is what a round does. Its error joins all that went wrong.
 func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) error {
-	l.schedule.looked()
+	l.clock.Looked()
 	seen, err := l.look(ctx, began)
 	if err != nil {
 		l.reporter.unobserved(ctx, err)
@@ -227,7 +230,8 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 			l.memory.Wrote(key)
 		}
 	}
-	l.sleepers.settle(&plan, seen, written)
+	l.sleepers.Settle(asleep(&plan, seen, written))
+	l.hearing = seen.hearing
 	logDetail(ctx, &plan, seen)
 	return l.reporter.report(ctx, &plan, seen, written, nil)
 }
@@ -263,78 +267,6 @@ func (l *Loop) plan(ctx context.Context, seen *observation, kind decision.Round)
 	return plan, nil
 }
 
-const (
-	// eventSpacing is the least time between two event rounds.
-	eventSpacing = 5 * time.Second
-	// urgentSpacing is the same for what a user waits for: an object or a target
-	// that comes or goes.
-	urgentSpacing = time.Second
-)
-
-// urgency says how long an event may wait for company.
-type urgency int
-
-const (
-	calm urgency = 0
-	soon urgency = 1
-	// urgent has the bit of soon, so that of several urgencies, joined by or, the greatest is left.
-	urgent urgency = 3
-)
-
-// schedule says which round is due when. It is a value without a clock.
-type schedule struct {
-	// lastFull is when the last full round began, lastTimed when the last full or
-	// fast one did, lastAny when the last one of all did.
-	lastFull, lastTimed, lastAny time.Time
-	pending                      urgency
-}
-
-// event notes that something happened that a round should look at.
-func (s *schedule) event(u urgency) { s.pending = max(s.pending, u) }
-
-// next is the round that is due first, and how long it may wait.
-func (s *schedule) next(now time.Time, interval time.Duration) (decision.Round, time.Duration) {
-	if s.lastFull.IsZero() {
-		return decision.RoundFull, 0
-	}
-	round, wait := decision.RoundFull, until(s.lastFull.Add(interval), now)
-	if fast := until(s.lastTimed.Add(decision.FastInterval), now); fast < wait {
-		round, wait = decision.RoundFast, fast
-	}
-	if event, pending := s.nextEvent(now); pending && event < wait {
-		round, wait = decision.RoundEvent, event
-	}
-	return round, wait
-}
-
-// nextEvent is how long the next event round may wait, if one is pending.
-func (s *schedule) nextEvent(now time.Time) (time.Duration, bool) {
-	spacing := eventSpacing
-	if s.pending == urgent {
-		spacing = urgentSpacing
-	}
-	return until(s.lastAny.Add(spacing), now), s.pending != calm
-}
-
-func until(due, now time.Time) time.Duration { return max(0, due.Sub(now)) }
-
-// begin notes that a round begins. A full or fast one reads metrics first, which may
-// take long; events wait for none of that, and stay pending until looked.
-func (s *schedule) begin(round decision.Round, now time.Time) {
-	s.lastAny = now
-	if round == decision.RoundEvent {
-		return
-	}
-	s.lastTimed = now
-	if round == decision.RoundFull {
-		s.lastFull = now
-	}
-}
-
-// looked notes that the cluster is observed now: every round looks at everything, so it
-// answers the events before it.
-func (s *schedule) looked() { s.pending = calm }
-
 // trigger carries events from the watches to the loop. Events that come while the
 // loop is busy become one.
 type trigger struct {
@@ -345,7 +277,7 @@ type trigger struct {
 func newTrigger() *trigger { return &trigger{wake: make(chan struct{}, 1)} }
 
 // poke never blocks.
-func (t *trigger) poke(u urgency) {
+func (t *trigger) poke(u round.Urgency) {
 	t.pending.Or(int32(u))
 	select {
 	case t.wake <- struct{}{}:
@@ -354,4 +286,4 @@ func (t *trigger) poke(u urgency) {
 }
 
 // take returns the greatest urgency since it was last called.
-func (t *trigger) take() urgency { return urgency(t.pending.Swap(int32(calm))) }
+func (t *trigger) take() round.Urgency { return round.Urgency(t.pending.Swap(int32(round.Calm))) }

@@ -31,6 +31,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // bench is a loop over one variant, v of model m in namespace n, in front of an API
@@ -72,7 +73,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 	written, events := newOverlay(), newTrigger()
 	b.Loop = &Loop{
 		observer: &observer{
-			reader: b.api, targets: &targetFinder{reader: b.api, scaler: b, overlay: written}, names: &inventory.Names{}, startups: newStartups(),
+			reader: b.api, targets: &targetFinder{reader: b.api, scaler: b, overlay: written}, names: &inventory.Names{}, startups: &round.Startups{},
 			trusted: []string{"gateway"},
 		},
 		actor: &actor{scaler: b, overlay: written},

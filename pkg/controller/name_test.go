@@ -87,8 +87,8 @@ func TestAFurtherNameWakes(t *testing.T) {
 	key, lora := decision.ModelKey{Namespace: "n", ID: "m"}, decision.ModelKey{Namespace: "n", ID: "lora"}
 	m := &decision.Model{Namespace: "n", ID: "m", Names: []string{"lora"}}
 	h := hear([]*decision.Model{m}, nil)
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, hearing: h}
-	wanted := s.wanted(noon, noon.Add(-time.Minute), map[decision.ModelKey]decision.Sample{key: sample(0, noon), lora: sample(2, noon)})
+	s := sleeping(key)
+	wanted := called(s, h, noon, noon.Add(-time.Minute), map[decision.ModelKey]decision.Sample{key: sample(0, noon), lora: sample(2, noon)})
 	require.Equal(t, []waiting{{lora, lora, sample(2, noon), true}}, wanted)
 	after := readings{at: noon, models: map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m"}}}.withQueues(h, wanted)
 	sorted, _ := join(map[decision.ModelKey]*decision.Model{key: m}, h, after.models, nil, nil)
@@ -157,15 +157,12 @@ func (c tenancy) given(namespace string) (models []decision.Model, waits map[str
 	h := hear(slices.Collect(maps.Values(known)), []string{"gateways"})
 	all, _ := join(known, h, c.gateways, c.history, c.met)
 	models = slices.DeleteFunc(all, func(m decision.Model) bool { return m.Namespace != namespace })
-	s, queues := sleepers{models: map[decision.ModelKey]sleeper{}, hearing: h}, map[decision.ModelKey]decision.Sample{}
-	for key := range c.models {
-		s.models[key] = sleeper{}
-	}
+	s, queues := sleeping(slices.Collect(maps.Keys(c.models))...), map[decision.ModelKey]decision.Sample{}
 	for key := range c.gateways {
 		queues[key] = c.gateways[key].Queue
 	}
 	waits = map[string]float64{}
-	for _, w := range s.wanted(noon, noon.Add(-time.Minute), queues) {
+	for _, w := range called(s, h, noon, noon.Add(-time.Minute), queues) {
 		if w.of.Namespace == namespace {
 			waits[w.of.ID] += w.queue.Value
 		}

@@ -24,6 +24,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // observer turns the cluster and the samples into a snapshot.
@@ -42,7 +43,7 @@ type observer struct {
 	scheduler string
 	// locals are nil where namespaces have no say of their own.
 	locals   *settings.Locals
-	startups *startups
+	startups *round.Startups
 	// history is what is known of earlier days in this round.
 	history map[decision.ModelKey][]forecast.History
 	// met is the share of requests that kept the promise, as far as it is known.
@@ -146,7 +147,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		return nil, err
 	}
 	givePods(stock.pods, variants)
-	o.startups.begin(now)
+	o.startups.Begin(now)
 	models := map[decision.ModelKey]*decision.Model{}
 	for _, v := range variants {
 		seen.variants[v.key] = v
@@ -172,7 +173,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 	if seen.strays, err = o.strays(ctx, seen, stock.pods); err != nil {
 		return nil, err
 	}
-	o.startups.forget(seen.variants)
+	o.startups.End(func(key decision.Key) bool { return seen.variants[key] != nil })
 	return seen, nil
 }
 
@@ -313,7 +314,7 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 	fact.Picks = v.picks && !v.target.rollout.Unobserved
 	fact.Ready, fact.Starting = len(ready), starting
 	fact.Replicas = replicas(ready, r.pods)
-	fact.Startup = o.startups.of(v.key, v.pods, policy.StartupDeadline)
+	fact.Startup = o.startups.Of(v.key, startsOf(v.pods), policy.StartupDeadline)
 	v.resolve(&fact, s)
 	return fact
 }

@@ -27,6 +27,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // indexed reads from client-go's own indexers, as the cache of a manager does.
@@ -123,7 +124,7 @@ func large(tb testing.TB) (*observer, readings) {
 	access := Access{Capacity: true, Victims: true}
 	return &observer{
 		reader: x, targets: &targetFinder{reader: x, access: access, overlay: newOverlay()}, access: access,
-		names: &inventory.Names{}, startups: newStartups(),
+		names: &inventory.Names{}, startups: &round.Startups{},
 	}, r
 }
 

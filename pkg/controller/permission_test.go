@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 func TestPermissionsThatComeAndGo(t *testing.T) {
@@ -59,7 +60,7 @@ func TestPermissionsThatComeAndGo(t *testing.T) {
 				was := *p.current.Load()
 				p.look(t.Context())
 				assert.Equal(t, want, *p.current.Load(), "answer %d", i+1)
-				assert.Equal(t, was != want, p.trigger.take() == soon, "a round looks at a change, answer %d", i+1)
+				assert.Equal(t, was != want, p.trigger.take() == round.Soon, "a round looks at a change, answer %d", i+1)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // promised is a variant of a model with the name of its service class, if it has one.
@@ -77,7 +78,7 @@ func TestAnObservationHoldsPromisesAndPrices(t *testing.T) {
 	v := promised("chat", "v", "llama", "").object
 	v.Spec.ScaleTargetRef.Name, v.Spec.Accelerator, v.Spec.AcceleratorCount = "gone", "H100", new(int32(4))
 	require.NoError(t, cached.of(v).Add(v))
-	o := &observer{reader: cached, targets: &targetFinder{reader: cached, overlay: newOverlay()}, names: &inventory.Names{}, startups: newStartups()}
+	o := &observer{reader: cached, targets: &targetFinder{reader: cached, overlay: newOverlay()}, names: &inventory.Names{}, startups: &round.Startups{}}
 	seen, err := o.observe(t.Context(), noon, settings, readings{at: noon})
 	require.NoError(t, err)
 	model := decision.ModelKey{Namespace: "chat", ID: "llama"}

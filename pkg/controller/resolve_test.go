@@ -20,6 +20,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 func templateOf(containers ...corev1.Container) *corev1.PodTemplateSpec {
@@ -306,7 +307,7 @@ func served(t *testing.T, command []string, says bool, replicas int) (decision.V
 	access := Access{Capacity: true}
 	o := &observer{
 		reader: x, targets: &targetFinder{reader: x, access: access, overlay: newOverlay()}, access: access,
-		names: &inventory.Names{}, startups: newStartups(),
+		names: &inventory.Names{}, startups: &round.Startups{},
 	}
 	seen, err := o.observe(t.Context(), noon, &config.Dynamic{Interval: time.Minute}, r)
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 func TestSurgeOfALeaderWorkerSet(t *testing.T) {
@@ -234,7 +235,7 @@ func TestWhatAStatefulSetMakesOfItsPods(t *testing.T) {
 		require.NoError(t, (&targetFinder{reader: api}).statefulSet(t.Context(), client.ObjectKeyFromObject(s), &v.target))
 		require.Len(t, v.target.template.Spec.Volumes, 1)
 		assert.True(t, inventory.BindsToNode(v.target.template.Spec.Volumes[0]))
-		o := &observer{names: &inventory.Names{}, startups: newStartups()}
+		o := &observer{names: &inventory.Names{}, startups: &round.Startups{}}
 		fact := o.factsOf(v, &decision.Policy{}, stock{names: o.names, inventory: o.names.Read(inventory.Objects{})}, readings{})
 		assert.Equal(t, want, fact.Ordered, policy)
 		assert.True(t, fact.Numbered, policy)

@@ -19,6 +19,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // ruled is one node of sixteen H100 whose taint the template of the variant does not
@@ -56,7 +57,7 @@ func ruled(t *testing.T, access Access, change func(*appsv1.Deployment), objects
 	access.Capacity = true
 	o := &observer{
 		reader: x, targets: &targetFinder{reader: x, access: access, overlay: newOverlay()}, access: access,
-		names: &inventory.Names{}, startups: newStartups(),
+		names: &inventory.Names{}, startups: &round.Startups{},
 	}
 	seen, err := o.observe(t.Context(), noon, &config.Dynamic{}, readings{at: noon})
 	require.NoError(t, err)

@@ -8,85 +8,24 @@ import (
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
-const (
-	// lookEvery is the time between two looks at the gateways' queues while a model
-	// sleeps, and lookSeldom the longest between the end of one and the next while none
-	// is answered. An address may be dead and the other have nothing to show yet, and its
-	// first request is to be seen within 5 s all the same.
-	lookEvery  = time.Second
-	lookSeldom = 2 * time.Second
-	// lookTimeout bounds one look: a request that waits is to be seen within seconds.
-	lookTimeout = 3 * time.Second
-	// wakeAgain is the time between two rounds for the same model while it sleeps on.
-	wakeAgain = 5 * time.Second
-)
+// lookTimeout bounds one look: a request that waits is to be seen within seconds.
+const lookTimeout = 3 * time.Second
 
-// sleepers are the models of which nothing is asked to run, and when to look at what
-// the gateways queue for them. It is a value without a clock.
-type sleepers struct {
-	// models are the sleeping ones, and hearing says what gateways count for them.
-	models  map[decision.ModelKey]sleeper
-	hearing hearing
-	// looking is set while a look is under way, due is when the next one may begin.
-	looking bool
-	due     time.Time
-	// failing is set while looks fail, if only in part. Pause is the time from a look
-	// that nobody answered to the next one; 0 while somebody does.
-	failing bool
-	pause   time.Duration
-}
-
-// sleeper is one model that sleeps.
-type sleeper struct {
-	// tried is when a round was last begun for it, and waits is set when requests waited
-	// for it when that was last known.
-	tried time.Time
-	waits bool
-}
-
-// next is how long the next look may wait; false means that there is none to come
-// before something else happens.
-func (s *sleepers) next(now time.Time) (time.Duration, bool) {
-	return until(s.due, now), len(s.models) > 0 && !s.looking
-}
-
-// begin notes that a look begins.
-func (s *sleepers) begin(now time.Time) { s.looking, s.due = true, now.Add(lookEvery) }
-
-// end notes how a look ended, and reports whether looks begin to fail, or fail no more.
-// While some answer, those are looked at as often as ever.
-func (s *sleepers) end(now time.Time, seen found[decision.Sample]) (news bool) {
-	failed := seen.err != nil
-	news = failed != s.failing
-	s.looking, s.failing = false, failed
-	if !failed || len(seen.of) > 0 {
-		s.pause = 0
-		return news
-	}
-	s.pause = min(max(2*s.pause, lookEvery), lookSeldom)
-	s.due = now.Add(s.pause)
-	return news
-}
-
-// settle takes over which models sleep after a round.
-func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
-	asleep := map[decision.ModelKey]sleeper{}
-	s.hearing = seen.hearing
+// asleep are the models that sleep after a round.
+func asleep(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) (models []decision.ModelKey) {
 	for _, m := range pointers(plan.Models) {
-		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
-		if sleeps(m, seen, outcomes) {
-			asleep[key] = s.models[key]
+		if round.Asleep(targetsOf(m, seen, outcomes)) {
+			models = append(models, decision.ModelKey{Namespace: m.Namespace, ID: m.ID})
 		}
 	}
-	s.models = asleep
+	return models
 }
 
-// sleeps reports whether none of a model's targets asks for a replica, and there is one
-// that we may wake.
-func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]outcome) bool {
-	ours := false
+// targetsOf are the targets of a model that are there, after what was written.
+func targetsOf(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]outcome) (targets []round.Target) {
 	for _, p := range pointers(m.Variants) {
 		v := seen.variants[p.Key]
 		if v == nil || v.target.scale == nil {
@@ -96,12 +35,12 @@ func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]
 		if o, ok := outcomes[p.Key]; ok && o.err == nil {
 			replicas = o.scale.Spec.Replicas
 		}
-		if replicas > 0 {
-			return false
-		}
-		ours = ours || v.target.state == decision.TargetFound && seen.policy.Variant(p.Key).Actuation != decision.ActuationOff
+		targets = append(targets, round.Target{
+			Replicas: int(replicas),
+			Wakes:    v.target.state == decision.TargetFound && seen.policy.Variant(p.Key).Actuation != decision.ActuationOff,
+		})
 	}
-	return ours
+	return targets
 }
 
 // waiting are requests that wait for a sleeping model, asked for by one of its names, which
@@ -113,43 +52,49 @@ type waiting struct {
 	begins bool
 }
 
-// wanted are the requests that wait for sleeping models, if they were seen since. A
-// model that still sleeps although a round was held for it waits for a while before the
-// next one.
-func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) (wanted []waiting) {
-	for model, before := range s.models {
-		known := false
-		var waits []waiting
-		for _, of := range s.hearing.of[model] {
-			for _, name := range under(s.hearing, of, queues) {
-				queue := queues[name]
-				if !queue.Present || !queue.Time.After(since) {
-					continue
-				}
-				if known = true; queue.Value > 0 {
-					waits = append(waits, waiting{of, name, queue, !before.waits})
-				}
+// called are the requests that wait for sleeping models that are worth a round now, if they
+// were seen since.
+func called(s *round.Sleepers, h hearing, now, since time.Time, queues map[decision.ModelKey]decision.Sample) (wanted []waiting) {
+	calls := s.Calls(now, func(model decision.ModelKey) round.Heard {
+		heard := round.HeardNothing
+		for _, w := range heardOf(model, h, since, queues) {
+			heard = round.HeardSilence
+			if w.queue.Value > 0 {
+				return round.HeardRequests
 			}
 		}
-		switch {
-		case !known:
-		case len(waits) == 0:
-			s.models[model] = sleeper{tried: before.tried}
-		case now.Sub(before.tried) >= wakeAgain:
-			wanted = append(wanted, waits...)
-			s.models[model] = sleeper{tried: now, waits: true}
+		return heard
+	})
+	for _, call := range calls {
+		for _, w := range heardOf(call.Model, h, since, queues) {
+			if w.queue.Value > 0 {
+				w.begins = call.Begins
+				wanted = append(wanted, w)
+			}
 		}
 	}
 	return wanted
 }
 
+// heardOf is what gateways said of a model under all of its names since an instant.
+func heardOf(model decision.ModelKey, h hearing, since time.Time, queues map[decision.ModelKey]decision.Sample) (all []waiting) {
+	for _, of := range h.of[model] {
+		for _, name := range under(h, of, queues) {
+			if queue := queues[name]; queue.Present && queue.Time.After(since) {
+				all = append(all, waiting{of: of, name: name, queue: queue})
+			}
+		}
+	}
+	return all
+}
+
 // probeQueues looks at the gateways' queues aside when that is due.
 func (l *Loop) probeQueues(ctx context.Context) {
 	now := time.Now()
-	if wait, ok := l.sleepers.next(now); l.queues == nil || !ok || wait > 0 {
+	if wait, ok := l.sleepers.Next(now); l.queues == nil || !ok || wait > 0 {
 		return
 	}
-	l.sleepers.begin(now)
+	l.sleepers.Begin(now)
 	aside(ctx, now, lookTimeout, l.looked, l.queues)
 }
 
@@ -157,22 +102,33 @@ func (l *Loop) probeQueues(ctx context.Context) {
 // once. What some gateways said counts, whatever others did.
 func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 	now := time.Now()
-	switch news := l.sleepers.end(now, seen); {
+	switch news := l.sleepers.End(now, lookOf(seen)); {
 	case news && seen.err != nil:
 		klog.FromContext(ctx).Error(seen.err, "Not all gateways say whether requests wait for models that sleep")
 	case news:
 		klog.FromContext(ctx).Info("All gateways say again whether requests wait for models that sleep")
 	}
-	wanted := l.sleepers.wanted(now, now.Add(-l.settings.Current().Freshness.Ageing), seen.of)
-	if len(wanted) == 0 {
+	waits := called(&l.sleepers, l.hearing, now, now.Add(-l.settings.Current().Freshness.Ageing), seen.of)
+	if len(waits) == 0 {
 		return
 	}
-	l.readings = l.readings.withQueues(l.sleepers.hearing, wanted)
-	if begun := only(wanted, func(w waiting) bool { return w.begins }); len(begun) > 0 {
+	l.readings = l.readings.withQueues(l.hearing, waits)
+	if begun := only(waits, func(w waiting) bool { return w.begins }); len(begun) > 0 {
 		klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", len(begun))
 	}
-	l.schedule.begin(decision.RoundEvent, now)
+	l.clock.Begin(decision.RoundEvent, now)
 	l.round(ctx, decision.RoundEvent)
+}
+
+// lookOf is how a look ended.
+func lookOf(seen found[decision.Sample]) round.Look {
+	switch {
+	case seen.err == nil:
+		return round.LookAnswered
+	case len(seen.of) > 0:
+		return round.LookInPart
+	}
+	return round.LookFailed
 }
 
 // withQueues are the readings with newer queues of some models, whose other samples

@@ -23,6 +23,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // gate is a gateway at which requests for model m arrive after a while. It counts the
@@ -175,7 +176,7 @@ func TestAGatewayThatFails(t *testing.T) {
 				rounds := b.run(t, 39*time.Second)
 				assert.Equal(t, []string{"0 Full", "10 Fast", "20 Fast", "30 Fast"}, rounds)
 				for i := 5; i < len(g.looks) && g.looks[i] < g.works; i++ {
-					assert.GreaterOrEqual(t, g.looks[i]-g.looks[i-1], lookSeldom)
+					assert.GreaterOrEqual(t, g.looks[i]-g.looks[i-1], round.LookSeldom)
 				}
 				assert.Len(t, b.logged("Not all gateways say"), 1, "told of once")
 				if g.works > 0 {
@@ -321,23 +322,30 @@ func TestAStrangersQueueWakesNobody(t *testing.T) {
 	})
 }
 
+// sleeping are models that sleep.
+func sleeping(models ...decision.ModelKey) *round.Sleepers {
+	s := &round.Sleepers{}
+	s.Settle(models)
+	return s
+}
+
 func TestOldQueuesWakeNobody(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, hearing: hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)}
+	s, h := sleeping(key), hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)
 	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
 		return map[decision.ModelKey]decision.Sample{{ID: "m"}: sample(value, at)}
 	}
 	since := noon.Add(-2 * time.Minute)
-	assert.Empty(t, s.wanted(noon, since, nil), "nobody says")
-	assert.Empty(t, s.wanted(noon, since, queue(0, noon)), "nothing waits")
-	assert.Empty(t, s.wanted(noon, since, queue(3, since)), "too old")
-	assert.Empty(t, s.wanted(noon, since, map[decision.ModelKey]decision.Sample{{Namespace: "x", ID: "m"}: sample(3, noon)}), "a stranger says")
-	assert.Equal(t, []waiting{{key, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, s.wanted(noon, since, queue(3, noon)))
+	assert.Empty(t, called(s, h, noon, since, nil), "nobody says")
+	assert.Empty(t, called(s, h, noon, since, queue(0, noon)), "nothing waits")
+	assert.Empty(t, called(s, h, noon, since, queue(3, since)), "too old")
+	assert.Empty(t, called(s, h, noon, since, map[decision.ModelKey]decision.Sample{{Namespace: "x", ID: "m"}: sample(3, noon)}), "a stranger says")
+	assert.Equal(t, []waiting{{key, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, called(s, h, noon, since, queue(3, noon)))
 }
 
 func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
-	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, hearing: hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)}
+	s, h := sleeping(key), hear([]*decision.Model{{Namespace: "n", ID: "m"}}, nil)
 	for _, step := range []struct {
 		after time.Duration
 		queue decision.Sample
@@ -354,8 +362,8 @@ func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
 		{23 * time.Second, sample(1, noon.Add(23*time.Second)), false},
 	} {
 		now := noon.Add(step.after)
-		wanted := s.wanted(now, now.Add(-time.Minute), map[decision.ModelKey]decision.Sample{key: step.queue})
-		assert.Equal(t, step.told, slices.ContainsFunc(wanted, func(w waiting) bool { return w.begins }), "after %s", step.after)
+		waits := called(s, h, now, now.Add(-time.Minute), map[decision.ModelKey]decision.Sample{key: step.queue})
+		assert.Equal(t, step.told, slices.ContainsFunc(waits, func(w waiting) bool { return w.begins }), "after %s", step.after)
 	}
 }
 
@@ -415,14 +423,11 @@ func TestWhichModelsSleep(t *testing.T) {
 					outcomes[key] = outcome{scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: *o.written}}}
 				}
 			}
-			known := sleeper{tried: noon, waits: true}
-			s := sleepers{models: map[decision.ModelKey]sleeper{{Namespace: "n", ID: "m"}: known, {Namespace: "n", ID: "gone"}: known}}
-			s.settle(&decision.Plan{Models: []decision.ModelPlan{m}}, seen, outcomes)
-			kept := map[decision.ModelKey]sleeper{}
+			var want []decision.ModelKey
 			if c.want {
-				kept[decision.ModelKey{Namespace: "n", ID: "m"}] = known
+				want = []decision.ModelKey{{Namespace: "n", ID: "m"}}
 			}
-			assert.Equal(t, kept, s.models, "what is known is kept while it sleeps")
+			assert.Equal(t, want, asleep(&decision.Plan{Models: []decision.ModelPlan{m}}, seen, outcomes))
 		})
 	}
 }

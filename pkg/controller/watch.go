@@ -16,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // watcher turns changes of the cluster into events for the loop.
@@ -31,14 +32,14 @@ type watcher struct {
 func (w *watcher) watch() error {
 	anything := func(client.Object) bool { return true }
 	workload := func(gk schema.GroupKind) toolscache.ResourceEventHandler {
-		return w.on(urgent, w.isTarget(nameOf(gk)), recreated)
+		return w.on(round.Urgent, w.isTarget(nameOf(gk)), recreated)
 	}
 	autoscaler := func(target client.IndexerFunc) toolscache.ResourceEventHandler {
-		return w.on(urgent, w.isTarget(target), differs(target))
+		return w.on(round.Urgent, w.isTarget(target), differs(target))
 	}
 	// Changes of a kind without a handler can wait.
 	kinds := map[client.Object]toolscache.ResourceEventHandler{
-		&v1alpha1.VariantAutoscaling{}:           w.on(urgent, anything, specChanged),
+		&v1alpha1.VariantAutoscaling{}:           w.on(round.Urgent, anything, specChanged),
 		&appsv1.Deployment{}:                     workload(appsKind("Deployment")),
 		&appsv1.StatefulSet{}:                    workload(appsKind("StatefulSet")),
 		&appsv1.ReplicaSet{}:                     workload(appsKind("ReplicaSet")),
@@ -55,7 +56,7 @@ func (w *watcher) watch() error {
 		kinds[&corev1.Namespace{}] = nil
 	}
 	if w.access.Capacity {
-		kinds[&corev1.Node{}] = w.on(soon, anything, roomChanged)
+		kinds[&corev1.Node{}] = w.on(round.Soon, anything, roomChanged)
 	}
 	for object, handler := range kinds {
 		informer, err := w.cache.GetInformer(w.ctx, object, cache.BlockUntilSynced(false))
@@ -71,7 +72,7 @@ func (w *watcher) watch() error {
 
 // on calls for a round when an object that is of concern comes or goes, or changes so that
 // it matters. What it was before may be of concern where what it is now is not.
-func (w *watcher) on(u urgency, concerns func(client.Object) bool, changed func(was, is client.Object) bool) toolscache.ResourceEventHandler {
+func (w *watcher) on(u round.Urgency, concerns func(client.Object) bool, changed func(was, is client.Object) bool) toolscache.ResourceEventHandler {
 	poke := func(o any) {
 		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 			o = gone.Obj // its deletion was missed

@@ -8,23 +8,21 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
-// ours asks decision.Decide in the rounds of the manager: a full one every interval, a
-// fast one every decision.FastInterval in between, and one at once when a look at the
-// gateways' queues finds requests for a model that sleeps.
+// ours asks decision.Decide in the rounds of the manager (package round): full and fast ones, and
+// one at once when a look at the gateways' queues finds requests for a model that sleeps.
 type ours struct {
 	scenario *Scenario
 	policy   decision.Policy
 	memory   decision.Memory
-	// lastFull is when the last full round was, and lastTimed that or the last fast one;
-	// negative before the first one.
-	lastFull, lastTimed time.Duration
-	sleepers            sleepers
-	order               []modelOrder
-	starts              map[simulation.VariantIndex]*starts
-	past                []past
+	clock    round.Clock
+	sleepers round.Sleepers
+	starts   map[simulation.VariantIndex]*starts
+	order    []modelOrder
+	past     []past
 }
 
 // modelOrder is a model with its variants in the order of names that a snapshot has.
@@ -40,7 +38,7 @@ type starts struct {
 }
 
 func newOurs(s *Scenario, hybrid bool) *ours {
-	o := &ours{scenario: s, policy: s.Policy, lastFull: -1, lastTimed: -1, starts: map[simulation.VariantIndex]*starts{}}
+	o := &ours{scenario: s, policy: s.Policy, starts: map[simulation.VariantIndex]*starts{}}
 	o.policy.Hybrid = hybrid
 	o.policy.Window = s.Collection.Window
 	o.policy.Variants = map[decision.Key]decision.VariantPolicy{}
@@ -48,9 +46,9 @@ func newOurs(s *Scenario, hybrid bool) *ours {
 	o.past = make([]past, len(s.Models))
 	for m := range s.Models {
 		model := &s.Models[m]
-		promise := s.Policy.PromiseTo(decision.ModelKey{Namespace: model.Namespace, ID: model.ID})
+		promise := s.Policy.PromiseTo(model.key())
 		promise.SLO = model.SLO
-		o.policy.Promises[decision.ModelKey{Namespace: model.Namespace, ID: model.ID}] = promise
+		o.policy.Promises[model.key()] = promise
 		order := modelOrder{model: m}
 		for v := range model.Variants {
 			o.policy.Variants[decision.Key{Namespace: model.Namespace, Name: model.Variants[v].Name}] = model.Variants[v].Policy
@@ -73,42 +71,28 @@ func (o *ours) Next(now time.Duration) time.Duration {
 	if now < 0 {
 		return 0
 	}
-	next := min(o.lastTimed+decision.FastInterval, o.lastFull+o.policy.Interval)
-	if o.sleepers.any() && o.scenario.Collection.Gateway {
-		next = min(next, now+lookEvery)
+	_, wait := o.clock.Next(at(now), o.policy.Interval)
+	if look, ok := o.sleepers.Next(at(now)); ok && o.scenario.Collection.Gateway {
+		wait = min(wait, look)
 	}
-	return next
+	return now + wait
 }
 
-// looks implements Looker.
+// Looks implements Looker.
 func (o *ours) Looks() (every, back time.Duration) { return 0, o.policy.Window }
-
-// round is what is due now: empty where that is only a look at the queues.
-func (o *ours) round(now time.Duration) decision.Round {
-	switch {
-	case o.lastFull < 0 || now >= o.lastFull+o.policy.Interval:
-		return decision.RoundFull
-	case now >= o.lastTimed+decision.FastInterval:
-		return decision.RoundFast
-	}
-	return ""
-}
 
 // Decide implements Policy.
 func (o *ours) Decide(view *View) Answer {
-	kind := o.round(view.Now)
-	queued := o.sleepers.wanted(view)
+	kind, wait := o.clock.Next(at(view.Now), o.policy.Interval)
+	queued := o.look(view)
 	switch {
-	case kind == "" && len(queued) == 0:
+	case wait > 0 && len(queued) == 0:
 		return Answer{Replicas: view.Asked()}
-	case kind == "":
+	case wait > 0:
 		kind = decision.RoundEvent
-	default:
-		o.lastTimed = view.Now
 	}
-	if kind == decision.RoundFull {
-		o.lastFull = view.Now
-	}
+	o.clock.Begin(kind, at(view.Now))
+	o.clock.Looked()
 	snapshot := o.snapshot(view)
 	for i, order := range o.order {
 		if slices.Contains(queued, order.model) {
@@ -129,8 +113,50 @@ func (o *ours) Decide(view *View) Answer {
 		}
 		answer.Replicas[order.model], answer.Victims[order.model] = replicas, victims
 	}
-	o.sleepers.settle(answer.Replicas)
+	o.sleepers.Settle(o.asleep(answer.Replicas))
 	return answer
+}
+
+// look asks the gateways for what waits for models that sleep, where that is due. It tells
+// the places of those that are worth a round.
+func (o *ours) look(view *View) (queued []int) {
+	now := at(view.Now)
+	if wait, ok := o.sleepers.Next(now); !ok || wait > 0 || !o.scenario.Collection.Gateway {
+		return nil
+	}
+	o.sleepers.Begin(now)
+	o.sleepers.End(now, round.LookAnswered)
+	waits := map[decision.ModelKey]int{}
+	for m := range view.Models {
+		waits[o.scenario.Models[m].key()] = view.Models[m].Queue
+	}
+	calls := o.sleepers.Calls(now, func(key decision.ModelKey) round.Heard {
+		if waits[key] > 0 {
+			return round.HeardRequests
+		}
+		return round.HeardSilence
+	})
+	for m := range view.Models {
+		if slices.ContainsFunc(calls, func(c round.Call) bool { return c.Model == o.scenario.Models[m].key() }) {
+			queued = append(queued, m)
+		}
+	}
+	return queued
+}
+
+// asleep are the models that sleep, with so many replicas.
+func (o *ours) asleep(replicas [][]int) (models []decision.ModelKey) {
+	for m := range replicas {
+		model := &o.scenario.Models[m]
+		targets := make([]round.Target, len(replicas[m]))
+		for v, n := range replicas[m] {
+			targets[v] = round.Target{Replicas: n, Wakes: model.Variants[v].Policy.Actuation != decision.ActuationOff}
+		}
+		if round.Asleep(targets) {
+			models = append(models, model.key())
+		}
+	}
+	return models
 }
 
 // snapshot is what the manager would observe.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // Window is a replica's scrapes within a time, oldest first, with the samples that the
@@ -13,11 +14,12 @@ type Window []Scrape
 
 // WindowOf are the scrapes of the last length of time before now.
 func WindowOf(scrapes []Scrape, now, length time.Duration) Window {
-	first := len(scrapes)
-	for first > 0 && scrapes[first-1].At > now-length {
-		first--
-	}
-	return scrapes[first:]
+	return round.Covered(scrapes, func(s Scrape) time.Duration { return s.At }, now, length)
+}
+
+// gatewayWindow is the same of a gateway.
+func gatewayWindow(scrapes []GatewayScrape, now, length time.Duration) []GatewayScrape {
+	return round.Covered(scrapes, func(s GatewayScrape) time.Duration { return s.At }, now, length)
 }
 
 // Last is the newest scrape. The window must not be empty.
@@ -147,11 +149,7 @@ func (w Window) replica(pod Pod, node string) decision.Replica {
 
 // gateway fills in what the manager would know of a model from the gateway's scrapes.
 func gateway(m *decision.Model, scrapes []GatewayScrape, now, length time.Duration) {
-	first := len(scrapes)
-	for first > 0 && scrapes[first-1].At > now-length {
-		first--
-	}
-	w := scrapes[first:]
+	w := gatewayWindow(scrapes, now, length)
 	if len(w) == 0 {
 		return
 	}

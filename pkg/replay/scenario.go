@@ -80,6 +80,11 @@ type Model struct {
 	Variants []Variant
 }
 
+// key is the name by which decisions know it.
+func (m *Model) key() decision.ModelKey {
+	return decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
+}
+
 // Variant is one way to serve a model.
 type Variant struct {
 	Name string
@@ -144,7 +149,7 @@ func (s *Scenario) check() error {
 	seen, models := map[decision.Key]bool{}, map[decision.ModelKey]bool{}
 	for i := range s.Models {
 		m := &s.Models[i]
-		id := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
+		id := m.key()
 		if models[id] {
 			return fmt.Errorf("model %s: namespace %q has it twice; expected each model once", m.ID, m.Namespace)
 		}

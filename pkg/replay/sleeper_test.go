@@ -61,24 +61,24 @@ func TestModelsThatSleepWakeWithinSeconds(t *testing.T) {
 	}
 }
 
-func TestSleepersAreTriedOnceInAWhile(t *testing.T) {
-	var s sleepers
-	view := &View{Models: []ModelView{{Queue: 3}, {Queue: 1}, {}}}
-	assert.False(t, s.any())
-	assert.Empty(t, s.wanted(view), "before the first round nothing is known to sleep")
-	s.settle([][]int{{0, 0}, {0, 1}, {0}})
-	assert.True(t, s.any())
+// A model sleeps while nothing of it is asked to run, unless nobody may wake it.
+func TestWhichModelsOfAReplaySleep(t *testing.T) {
+	s := two()
+	for v := range s.Models[1].Variants {
+		s.Models[1].Variants[v].Policy.Actuation = decision.ActuationOff
+	}
+	o := newOurs(s, true)
+	assert.Empty(t, o.asleep([][]int{{0, 1}, {1, 0}}))
+	assert.Equal(t, []decision.ModelKey{s.Models[0].key()}, o.asleep([][]int{{0, 0}, {0, 0}}))
+	o.sleepers.Settle(o.asleep([][]int{{0, 0}, {0, 0}}))
+	view := &View{Models: []ModelView{{Queue: 3}, {Queue: 1}}}
 	var rounds []int
 	for now := range 12 {
 		view.Now = seconds(now)
-		if wanted := s.wanted(view); len(wanted) > 0 {
-			assert.Equal(t, []int{0}, wanted, "the second is awake, and nothing waits for the third")
+		if queued := o.look(view); len(queued) > 0 {
+			assert.Equal(t, []int{0}, queued, "nobody may wake the second")
 			rounds = append(rounds, now)
 		}
 	}
 	assert.Equal(t, []int{0, 5, 10}, rounds)
-	s.settle([][]int{{1, 0}, {0, 1}, {1}})
-	assert.False(t, s.any())
-	s.settle([][]int{{0, 0}, {0, 1}, {0}})
-	assert.Equal(t, []int{0}, s.wanted(view), "what woke in between begins anew")
 }

@@ -81,11 +81,7 @@ func (t *Trigger) sum(model *ModelView, now, window time.Duration) (float64, boo
 // gateway sent on or holds back; without a gateway those that the replicas have ended or
 // have. False before the second scrape.
 func (m *ModelView) Arrivals(now, window time.Duration) (float64, bool) {
-	first := len(m.Gateway)
-	for first > 0 && m.Gateway[first-1].At > now-window {
-		first--
-	}
-	if w := m.Gateway[first:]; len(w) > 1 {
+	if w := gatewayWindow(m.Gateway, now, window); len(w) > 1 {
 		a, b := w[0], w[len(w)-1]
 		came := float64(b.Dispatched-a.Dispatched) + float64(b.Queue-a.Queue)
 		return max(0, came) / (b.At - a.At).Seconds(), true

@@ -14,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // group is a set of units that are asked alike. A query names the namespaces, and of its answer the
@@ -79,7 +80,7 @@ func spreadsOf(seen map[unit]seenPace, at time.Time, window, lookback time.Durat
 			continue
 		}
 		s.late = s.late || p.most > p.least && float64(at.Sub(p.newest)) > punctual*float64(p.among(whole))
-		if usual := windowFor(whole.interval(), window, lookback); windowFor(p.interval(), window, lookback) <= usual {
+		if usual := round.Window(whole.interval(), window, lookback); round.Window(p.interval(), window, lookback) <= usual {
 			s.late = s.late || p.scrapesIn(usual, window, lookback) < 2
 			if s.oldest.IsZero() || p.newest.Before(s.oldest) {
 				s.oldest = p.newest
@@ -187,7 +188,7 @@ func withSeldom(groups []group, seen map[unit]seenPace, now time.Time, window, l
 			continue
 		}
 		p, within := seen[of], groups[indexOf(groups, of)]
-		own := windowFor(max(p.interval(), p.apart), window, lookback)
+		own := round.Window(max(p.interval(), p.apart), window, lookback)
 		if p.goesOn(seen[unit{Namespace: of.Namespace}], now) {
 			own = p.holdsTwo(max(own, within.window), within.at, now, window, lookback)
 		}
@@ -213,8 +214,8 @@ func withSeldom(groups []group, seen map[unit]seenPace, now time.Time, window, l
 
 // holdsTwo is the smallest window from a given one on that holds two scrapes when it ends then.
 func (p seenPace) holdsTwo(from time.Duration, end, now time.Time, window, lookback time.Duration) time.Duration {
-	for _, factor := range wider {
-		w := min(time.Duration(factor*float64(window)), max(window, lookback))
+	for _, wide := range round.Windows(window) {
+		w := min(wide, max(window, lookback))
 		two := end.Sub(p.newest)+p.interval() < w
 		if end.Equal(now) {
 			two = p.scrapesIn(w, window, lookback) >= 2
@@ -230,7 +231,7 @@ func (p seenPace) holdsTwo(from time.Duration, end, now time.Time, window, lookb
 // hold no other one, or some of its pods cannot be read now, it is asked for at its time, too.
 func (p seenPace) group(at time.Time, window, lookback time.Duration, apart bool) group {
 	interval, age := p.interval(), at.Sub(p.newest)
-	g := group{at: at, window: windowFor(interval, window, lookback), paces: map[unit]decision.Pace{}}
+	g := group{at: at, window: round.Window(interval, window, lookback), paces: map[unit]decision.Pace{}}
 	g.densest = p.densestIn(g.window)
 	late := float64(age) > punctual*float64(p.least) || age+interval >= g.window || apart
 	if interval > 0 && late && age <= mostLag+interval && !p.newest.Add(resolution).After(at) {
@@ -271,7 +272,7 @@ func (s *sightings) asked(at time.Time, window time.Duration, promises map[decis
 	for key, slo := range promises {
 		own, interval := usual, slowest[key.Namespace]
 		if interval > 0 {
-			own.window = windowFor(interval, window, time.Duration(wider[len(wider)-1]*float64(window)))
+			own.window = round.Window(interval, window, slices.Max(round.Windows(window)))
 			// Two scrapes must lie in the window when the next one is about to be known.
 			if lag := s.of[ofServers][unit{Namespace: key.Namespace}].lag; lag+2*interval > own.window && lag <= mostLag+interval {
 				own.at = at.Add(-(lag + lagStep - 1).Truncate(lagStep))
@@ -286,19 +287,6 @@ func (s *sightings) asked(at time.Time, window time.Duration, promises map[decis
 		all[own][key] = slo
 	}
 	return all
-}
-
-// windowFor is the smallest window that holds two scrapes at this interval.
-func windowFor(interval, window, lookback time.Duration) time.Duration {
-	if float64(interval) <= sparse*float64(window) {
-		return window
-	}
-	for _, factor := range wider {
-		if w := time.Duration(factor * float64(window)); w >= 2*interval && w <= lookback {
-			return w
-		}
-	}
-	return max(window, lookback)
 }
 
 // longestNames is how long the names of namespaces are together that a query has at most: each of its

@@ -15,6 +15,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // What is asked of the servers and of the gateways of a namespace before anything else is. What is asked of some
@@ -39,10 +40,6 @@ const (
 	// manyGroups is in how many ways namespaces are read at most beside the usual one, and in how many
 	// further ones what is scraped more seldom than others of its namespace.
 	manyGroups = 4
-	// sparse is the share of the window from which on an interval is too long for it: too
-	// often the window would hold a single scrape, of which there is no rate. Half of it is exact,
-	// and what is seen of an interval is a little more or less.
-	sparse = 0.53
 	// punctual is how many intervals old the newest scrape is at most to be asked for now. Prometheus
 	// carries a rate on to the end of its window over 1.1 of them.
 	punctual = 1.05
@@ -50,9 +47,6 @@ const (
 	// series that has just begun has as many in both, and says nothing of the longer one.
 	mature = 1.5
 )
-
-// wider are the windows that are tried, in windows: the smallest one that holds two scrapes.
-var wider = []float64{1, 2.5, 5}
 
 // resolution is that of the times at which queries are evaluated.
 const resolution = time.Second
@@ -267,7 +261,7 @@ func (p seenPace) bounded(at time.Time, window, lookback time.Duration) seenPace
 }
 
 func middleOf(window, lookback time.Duration) time.Duration {
-	return min(time.Duration(wider[1]*float64(window)), lookback)
+	return min(round.Windows(window)[1], lookback)
 }
 
 // sightings are what one reading after the other has shown of how units are scraped. The zero
