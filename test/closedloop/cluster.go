@@ -8,6 +8,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 type node struct {
@@ -165,7 +166,6 @@ func (w *world) runPod(v *variantState, p *pod, full bool) bool {
 			break
 		}
 		p.serving, p.since = true, w.now
-		v.startup = w.now - p.placed
 		w.changed = true
 	}
 	return full
@@ -183,6 +183,7 @@ func (w *world) growNodes() {
 		if at := w.coming[device.name]; at > 0 && at <= w.now {
 			delete(w.coming, device.name)
 			w.changed = true
+			w.clock.Event(round.Soon)
 			w.addNode(device.name, 8, fmt.Sprintf("%s-new-%06d", device.name, int(w.now/time.Second)))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // A replica that flaps is ready for the longer time and then not for the shorter one.
@@ -32,6 +33,7 @@ func (w *world) edit(f *Fault, v *variantState) {
 	switch f.Kind {
 	case FaultPrice:
 		v.cost = v.Cost * capacity.Cost(w.factor(f.Kind, v))
+		w.clock.Event(round.Urgent)
 	case FaultPrompts:
 		before, factor := w.scenario.Models[v.model.index].Shape, w.factor(f.Kind, v)
 		v.model.Shape = capacity.TokenShape{Input: scaled(before.Input, factor), Output: scaled(before.Output, factor)}
@@ -68,6 +70,7 @@ func (w *world) setPromise(m *modelState) {
 	key := decision.ModelKey{Namespace: namespace, ID: m.Name}
 	promises[key] = decision.Promise{Class: "class", Priority: m.Priority, Weight: m.Weight, SLO: m.SLO}
 	w.policy.Promises = promises
+	w.clock.Event(round.Soon)
 }
 
 // learnTruths finds out anew what the replicas of a model do.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // active says whether a fault of the kind is under way for the variant.
@@ -131,7 +132,7 @@ func (w *world) beginFault(f *Fault, v *variantState) {
 	case FaultNodes, FaultReclaim:
 		w.failNodes(f, v)
 	case FaultLeader:
-		w.memory = decision.Memory{}
+		w.memory, w.startups = decision.Memory{}, round.Startups{}
 		w.led = w.now
 	case FaultFlap:
 		v.choose(f.Count, func(p *pod) { p.flaps = true })
@@ -211,6 +212,7 @@ func (w *world) replaceNext(v *variantState) {
 }
 
 func (w *world) cordon(v *variantState, why string) {
+	w.clock.Event(round.Soon)
 	for _, n := range w.nodes {
 		if n.Accelerator == v.Accelerator && n.by == nil {
 			n.Out = why
@@ -238,5 +240,6 @@ func (w *world) setPolicy(v *variantState, policy decision.VariantPolicy) {
 	}
 	variants[v.key] = policy
 	w.policy.Variants = variants
+	w.clock.Event(round.Urgent)
 	v.policy, v.bounded = policy, w.now
 }

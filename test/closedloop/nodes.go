@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // evictsAfter is how long Kubernetes leaves a pod on a node that does not answer.
@@ -32,6 +33,7 @@ func (w *world) failNodes(f *Fault, v *variantState) {
 		w.hit[f]++
 		p.node.Out, p.node.failedAt, p.node.by = placement.NodeNotReady, w.now, f
 		w.changed = true
+		w.clock.Event(round.Soon)
 		w.stop(p.node)
 		if f.Kind == FaultReclaim {
 			gone := p.node
@@ -96,6 +98,7 @@ func (w *world) evictLate() {
 // mendNodes has the nodes of a fault answer again, or others come in their place.
 func (w *world) mendNodes(f *Fault, v *variantState) {
 	w.opened, w.changed = w.now, true
+	w.clock.Event(round.Soon)
 	if f.Kind == FaultReclaim {
 		for i := range w.hit[f] {
 			w.addNode(v.Accelerator, max(8, v.Devices), fmt.Sprintf("%s-back-%06d-%d", v.Accelerator, int(w.now/time.Second), i))

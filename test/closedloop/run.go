@@ -6,35 +6,33 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// Times of the rounds: a full one each interval, a fast one in between, and one more when
-// a pod came up or found no node. Once nothing has changed for the time of rest, a fast
-// round comes only every two minutes, between two full ones: the others would see what
-// those before them saw, and the scenarios would take three times as long.
+// Rounds come as in the manager (package round): full and fast ones, and one more for what it
+// watches. Once nothing has changed for the time of rest, a fast round comes only every two
+// minutes, between two full ones: the others would see what those before them saw, and the
+// scenarios would take three times as long.
 const (
 	fullEvery = time.Minute
-	fastEvery = decision.FastInterval
 	rest      = 3 * time.Minute
 	restEvery = 2 * time.Minute
 )
 
 // round is which round comes now, or none.
 func (w *world) round() (decision.Round, bool) {
-	fast := w.now%fastEvery == 0
-	if w.now > w.disturbed+rest {
-		fast = w.now%restEvery == restEvery/4
-	}
-	switch {
-	case w.now < fullEvery:
+	if w.now < fullEvery {
 		// The metrics' first window: the manager starts with the first full round.
 		return "", false
-	case w.now%fullEvery == 0:
-		return decision.RoundFull, true
-	case fast:
-		return decision.RoundFast, true
-	case w.changed:
-		return decision.RoundEvent, true
 	}
-	return "", false
+	now := epoch.Add(w.now)
+	kind, wait := w.clock.Next(now, fullEvery)
+	if wait > 0 {
+		return "", false
+	}
+	w.clock.Begin(kind, now)
+	if kind == decision.RoundFast && w.now > w.disturbed+rest && w.now%restEvery != restEvery/4 {
+		return "", false
+	}
+	w.clock.Looked()
+	return kind, true
 }
 
 // run plays a scenario with a decision to its end, and checks everything; or to where

@@ -1,6 +1,8 @@
 package closedloop
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 // scrape is what one replica showed at a time.
@@ -29,8 +32,21 @@ type promiseScrape struct {
 	judged, missed float64
 }
 
-// kept is how many scrapes are kept: those of the window and one more.
-const kept = int(time.Minute/scrapeEvery) + 1
+// kept is how many scrapes are kept: those of the window.
+const kept = int(window/scrapeEvery) + 1
+
+func (s scrape) when() time.Duration        { return s.at }
+func (s gatewayScrape) when() time.Duration { return s.at }
+func (s promiseScrape) when() time.Duration { return s.at }
+
+// covered are the scrapes of which rates and means are told. Where metrics stand still, they stay
+// as they were.
+func covered[T interface{ when() time.Duration }](scrapes []T) []T {
+	if len(scrapes) == 0 {
+		return nil
+	}
+	return round.Covered(scrapes, T.when, scrapes[len(scrapes)-1].when(), window)
+}
 
 func keep[T any](scrapes []T, next T) []T {
 	if len(scrapes) == kept {
@@ -92,28 +108,31 @@ func (w *world) snapshot() decision.Snapshot {
 			s.Cluster.Nodes[i] = n.Node
 		}
 	}
+	w.startups.Begin(epoch.Add(w.now))
 	for _, m := range w.models {
 		if len(w.managed(m)) > 0 {
 			s.Models = append(s.Models, w.shownModel(m))
 		}
 	}
+	w.startups.End(func(decision.Key) bool { return true })
 	return s
 }
 
 func (w *world) shownModel(m *modelState) decision.Model {
 	shown := decision.Model{Namespace: namespace, ID: m.Name}
-	if n := len(m.seen); n > 0 && !w.active(FaultGateway, m.variants[0]) {
-		first, last := m.seen[0], m.seen[n-1]
+	if seen := covered(m.seen); len(seen) > 0 && !w.active(FaultGateway, m.variants[0]) {
+		n := len(seen)
+		first, last := seen[0], seen[n-1]
 		at := func(value float64) decision.Sample { return sample(value, last.at) }
 		shown.Queue = at(last.held)
 		if n > 1 {
 			shown.Arrival = at((last.arrived - first.arrived) / (last.at - first.at).Seconds())
-			shown.RecentSpan = last.at - m.seen[n-2].at
-			shown.Recent = at((last.arrived - m.seen[n-2].arrived) / shown.RecentSpan.Seconds())
+			shown.RecentSpan = last.at - seen[n-2].at
+			shown.Recent = at((last.arrived - seen[n-2].arrived) / shown.RecentSpan.Seconds())
 		}
 	}
-	if n := len(m.told); n > 1 && m.SLO != (capacity.SLO{}) {
-		first, last := m.told[0], m.told[n-1]
+	if told := covered(m.told); len(told) > 1 && m.SLO != (capacity.SLO{}) {
+		first, last := told[0], told[len(told)-1]
 		if served := last.judged - first.judged; served > 0 {
 			shown.Met = decision.Exactly(sample(1-(last.missed-first.missed)/served, last.at))
 		}
@@ -129,6 +148,7 @@ func sample(value float64, at time.Duration) decision.Sample {
 }
 
 func (w *world) shownVariant(v *variantState) decision.Variant {
+	v.startup = cmp.Or(w.startups.Of(v.key, v.starts(), w.policy.StartupDeadline), v.startup)
 	shown := decision.Variant{
 		Name:       v.key.Name,
 		Current:    v.target,
@@ -176,6 +196,20 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 	return shown
 }
 
+// starts are the pods as their start-ups tell of them, which are counted from when a node took
+// them: in the manager the wait for a node is a part of them. A pod of a StatefulSet is another
+// one each time that it is made, under the same name.
+func (v *variantState) starts() []round.Replica {
+	replicas := make([]round.Replica, len(v.pods))
+	for i, p := range v.pods {
+		replicas[i] = round.Replica{ID: fmt.Sprintf("%s of %s", p.name, p.created), Created: epoch.Add(p.placed)}
+		if p.serving {
+			replicas[i].Ready = epoch.Add(p.since)
+		}
+	}
+	return replicas
+}
+
 // given is the profile that the decision is given.
 func (v *Variant) given() serving.Profile {
 	if v.Wrong > 0 {
@@ -195,21 +229,17 @@ func times(p serving.Profile, factor float64) serving.Profile {
 func (w *world) shownReplica(v *variantState, p *pod, index int) decision.Replica {
 	r := decision.Replica{Name: p.name, Node: p.node.Name, Since: epoch.Add(p.since)}
 	gone := p.silent || w.active(FaultGone, v) || (index%2 == 1 && w.active(FaultHalf, v))
-	n := len(p.scrapes)
-	if n == 0 || gone {
+	window := covered(p.scrapes)
+	if len(window) == 0 || gone {
 		return r
 	}
-	last := p.scrapes[n-1]
+	last := window[len(window)-1]
 	shownAt := last.at
 	if end, ok := w.future(v); ok {
 		shownAt = end
 	}
 	at := func(value float64) decision.Sample { return sample(value, shownAt) }
 
-	window := p.scrapes
-	for window[0].at < last.at-time.Minute {
-		window = window[1:]
-	}
 	var running, waiting float64
 	for _, s := range window {
 		running += s.queue.running / float64(len(window))

@@ -10,15 +10,17 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/sentence"
+	"llmd.ai/workload-variant-autoscaler/pkg/round"
 )
 
 const (
 	// step is how far the world moves at a time.
 	step = 5 * time.Second
-	// scrapeEvery is the time between two scrapes, window that over which rates and means
-	// are taken, and lookback how long a sample that nobody renews is still answered.
+	// scrapeEvery is the time between two scrapes, and window that over which rates and means
+	// are taken: from the newest scrape back to the one that is just a minute older, which
+	// Prometheus would leave out.
 	scrapeEvery = 15 * time.Second
-	lookback    = 5 * time.Minute
+	window      = time.Minute + 1
 	// leastQueue is the waiting requests per replica that are a queue.
 	leastQueue = 5
 )
@@ -45,10 +47,12 @@ type world struct {
 	led time.Duration
 	// opened is when nodes last took pods again that had taken none, or pods started again.
 	opened time.Duration
-	// changed says that a pod came up or found no node since the last round, and disturbed
+	// changed says that a pod came up or found no node in this step, and disturbed
 	// is when anything that a round is shown last changed.
 	changed   bool
 	disturbed time.Duration
+	clock     round.Clock
+	startups  round.Startups
 	story     *story
 	// rounds counts them.
 	rounds int
@@ -99,7 +103,7 @@ type variantState struct {
 	// leaving hold their devices until their grace is over.
 	leaving []*pod
 	born    int
-	// startup is as long as the last start that was seen.
+	// startup is as long as starts were seen to take.
 	startup time.Duration
 	writer  string
 	// metric is what was decided last in mode Metric, negative before, asks its changes, and
@@ -255,7 +259,7 @@ func (w *world) advance() {
 		}
 	}
 	if w.changed {
-		w.disturbed = w.now
+		w.changed, w.disturbed = false, w.now
 	}
 	if w.now%scrapeEvery == 0 {
 		for _, m := range w.models {
@@ -288,7 +292,6 @@ func (w *world) decideRound(kind decision.Round) {
 			}
 		}
 	}
-	w.changed = false
 }
 
 func (w *world) find(key decision.Key) *variantState {
