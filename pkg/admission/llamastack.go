@@ -69,7 +69,7 @@ func (llamaStack) ValidateUpdate(ctx context.Context, old, object *v1alpha2.Llam
 	if err := invalid(object, validation.Update(old, object)); err != nil {
 		return nil, err
 	}
-	warnings := validation.Warnings(object)
+	warnings := append(validation.Warnings(object), validation.Reapplied(old, object)...)
 	if request, err := admission.RequestFromContext(ctx); err == nil && request.RequestKind != nil && request.RequestKind.Version == v1alpha1.GroupVersion.Version {
 		warnings = append(warnings, validation.Dropped(old, object)...)
 	}
