@@ -67,7 +67,7 @@ func (w *world) checkChance(m *modelState) {
 				changes++
 			}
 		}
-		if float64(changes) > chanceChanges*hours && !w.mayChange(v, changes, changes/2) {
+		if float64(changes) > chanceChanges*hours && !w.mayTurn(v, changes) {
 			w.fail(CheckCycle, "%s changed %d times in %.1f hours of a load that is constant but for chance", v.key.Name, changes, hours)
 		}
 	}

@@ -46,9 +46,24 @@ func run(s *Scenario, decide Decider, until Check) *world {
 		}
 	}
 	if w.now >= s.end() {
-		w.checkSettled()
+		w.checkAtEnd()
 	}
 	return w
+}
+
+// checkAtEnd checks what has settled. A shortage counts that lasts longer than mostShort.
+func (w *world) checkAtEnd() {
+	before, until := w.story.failures, w.now+mostShort
+	for w.checkSettled(); w.failed(CheckShort) && w.now < until; w.checkSettled() {
+		w.story.failures = before
+		for next := w.now + fullEvery; w.now < next; {
+			w.advance()
+			if kind, ok := w.round(); ok {
+				w.decideRound(kind)
+			}
+		}
+		before = w.story.failures
+	}
 }
 
 // failed says whether a check failed.

@@ -68,67 +68,47 @@ func (w *world) checkSettled() {
 	}
 }
 
-// checkCycle asserts that no target changed since the load has been constant for an hour.
-// None, because nothing that the decision is shown changes any more: the world is a
-// fluid, without chance. There are exceptions. Replicas that find no node may be
-// tried again after a back-off of a quarter of an hour at least, where nobody knows what
-// fits, or nodes may come; a queue that grows for want of them may ask for more; and one more
-// may go, when what was learned gets surer, or more where a
-// load ended whose return was sized for. And
-// where a queue of before lasted nearly as long, replicas go when it is gone. Where nobody
-// knows what fits, a cheaper mix may be tried again every two hours, in a step or two, and some
-// of it may find a node and others go for it, or be given back; in as many steps as the user's own policies make of it. And what a burst asked for may go for hours, one by one,
-// where the user's own policies want it so.
+// What is asked of a load that is constant, and of data that are good. A replica more or less now and then
+// harms nobody, and no rule is worth it; a limit cycle, and a shortage that stays, do.
+const (
+	// turnsADay is how often a variant may turn round in a day: grow after it shrank, or shrink after it
+	// grew. One turn is free, however short the world is watched. What goes one way ends somewhere, and
+	// whether it ends at the right number the other checks say.
+	turnsADay = 6
+	// mostShort is how long what serves may fall short.
+	mostShort = 10 * time.Minute
+)
+
+// checkCycle asserts that no variant turns round more often than turnsADay allows. Two kinds may:
+// replicas that find no node are tried again after a back-off, and where replicas flap, what serves
+// suffices in turns.
 func (w *world) checkCycle(m *modelState) {
+	most := 1 + int(turnsADay*(watch+w.scenario.Longer).Hours()/24)
 	for _, v := range m.variants {
 		var changes []string
-		raises := 0
+		turns, up := 0, false
 		for _, write := range v.writes {
-			if write.at > w.scenario.settled() {
-				changes = append(changes, fmt.Sprintf("%s %d -> %d", clock(write.at), write.from, write.to))
-				if write.to > write.from {
-					raises++
-				}
+			if write.at <= w.scenario.settled() {
+				continue
 			}
+			if grows := write.to > write.from; len(changes) > 0 && grows != up {
+				turns++
+			}
+			up = write.to > write.from
+			changes = append(changes, fmt.Sprintf("%s %d -> %d", clock(write.at), write.from, write.to))
 		}
-		if len(changes) > 0 && !w.mayChange(v, len(changes), raises) {
-			w.fail(CheckCycle, "%s changed %d times since %s, with a load that is constant since %s: %s", v.key.Name,
-				len(changes), clock(w.scenario.settled()), clock(w.scenario.Calm), strings.Join(changes[:min(8, len(changes))], ", "))
+		if turns > most && !w.mayTurn(v, len(changes)) {
+			w.fail(CheckCycle, "%s turned round %d times since %s, with a load that is constant since %s: %s", v.key.Name,
+				turns, clock(w.scenario.settled()), clock(w.scenario.Calm), strings.Join(changes[:min(8, len(changes))], ", "))
 		}
 	}
 }
 
-// mayChange reports whether so many changes, of them so many raises, are one of the exceptions.
-func (w *world) mayChange(v *variantState, changes, raises int) bool {
-	m, settled, length := v.model, w.scenario.settled(), watch+w.scenario.Longer
-	if !w.scenario.Limited && v.placedAt <= settled && w.slots(v) == 0 {
-		// It finds no node.
-		if raises <= int(length/(15*time.Minute)) || raises == changes && m.waiting < settled {
-			return true
-		}
-	}
-	if m.flapsBelow(m.final()) {
-		// What serves suffices in turns.
-		return true
-	}
-	if w.foundLately(m) && (v.OwnUp || raises <= 2*(1+int(length/(2*time.Hour)))) {
-		return true
-	}
-	if m.learnsOn(changes, raises) {
-		return true
-	}
-	learned, served := changes == 1, m.queued > settled-20*time.Minute
-	ended := w.scenario.Hybrid && m.final() == 0
-	return raises == 0 && (learned || served || ended || v.OwnDown || w.scenario.Hidden)
-}
-
-// learnsOn reports whether so many changes, of them so many raises, may come of what is still
-// learned: what replicas serve that nobody described, or the one with the most, and how requests
-// miss the promise, which has a day's memory. That may move the replicas one way, and one
-// scale-down may show to be one too many.
-func (m *modelState) learnsOn(changes, raises int) bool {
-	untold := func(v *variantState) bool { return !v.truth.told }
-	return changes == 1 && slices.ContainsFunc(m.variants, untold) || m.Skew > 0 && (changes == 1 || changes == 2 && raises == 1) || m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3)
+// mayTurn reports whether so many changes may be tries to find a node, or what flaps.
+func (w *world) mayTurn(v *variantState, changes int) bool {
+	tries := 2 * int((watch+w.scenario.Longer)/(15*time.Minute))
+	noNode := !w.scenario.Limited && v.placedAt <= w.scenario.settled() && w.slots(v) == 0 || w.foundLately(v.model)
+	return noNode && changes <= tries || v.model.flapsBelow(v.model.final())
 }
 
 // foundLately says whether a try found a node where nobody knows what fits.
