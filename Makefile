@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update docs demo playground-empty bench soak mutate image render release clean
+.PHONY: help build test lint verify update docs demo playground-empty bench soak mutate ablate image render release clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -62,6 +62,11 @@ NAMESPACE ?=
 # SAMPLE it tries one change in so many, always the same ones.
 PKG ?=
 SAMPLE ?=
+
+# RULE names the rules that "make ablate" switches off, with commas between them (all). SEEDS
+# is how many scenarios of the closed loop it plays with each (600). DATA is as below.
+RULE ?=
+SEEDS ?=
 
 # WHAT is the benchmark that "make bench" runs; without one it lists them. DATA is a folder
 # with the published data; nothing of it is part of this project.
@@ -136,6 +141,9 @@ soak: build ## a whole cluster under load while its parts are killed at random (
 
 mutate: ## change a package in one place at a time and say what its tests do not notice (PKG SAMPLE)
 	@hack/mutate.sh '$(PKG)' '$(SAMPLE)'
+
+ablate: ## switch off one rule of the decision at a time and say what it buys (RULE SEEDS DATA); about a minute each
+	@go run ./test/ablation $(call setting,RULE,rule) $(call setting,SEEDS,seeds) $(call setting,DATA,data)
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker) (KUBERNETES)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)' '$(KUBERNETES)'
