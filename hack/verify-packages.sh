@@ -34,6 +34,18 @@ while read -r file; do
 	fi
 done < <(find cmd pkg plugins test -name '*.go' ! -name 'zz_generated*')
 
+# A package of the decision holds one stage. Its size is told without comments and blank lines: nobody is
+# to write fewer of them.
+longest_stage=1200
+for dir in pkg/decision pkg/decision/*/; do
+	dir=${dir%/}
+	[[ -f $dir/doc.go ]] || continue
+	lines=$(find "$dir" -maxdepth 1 -name '*.go' ! -name '*_test.go' -exec cat {} + | grep -cvE '^[[:space:]]*(//|$)')
+	if ((lines > longest_stage)); then
+		complain "$dir: $lines lines of code, more than $longest_stage: it holds more than one stage"
+	fi
+done
+
 grep -q 'Apache License' LICENSE || complain "LICENSE: not the Apache License"
 
 exit "$bad"

@@ -11,9 +11,9 @@ var (
 	clocked = regexp.MustCompile(`\bcurrent time \S+ is `)
 )
 
-// Steady is an error as objects may hold it: without what is new each time the same thing happens. A
+// StableError is an error as objects may hold it: without what is new each time the same thing happens. A
 // condition whose text changes is written in every round. What the error is stays.
-func Steady(err error) error {
+func StableError(err error) error {
 	if err == nil {
 		return nil
 	}

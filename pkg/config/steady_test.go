@@ -33,13 +33,13 @@ func TestTheSameErrorHasTheSameText(t *testing.T) {
 		"d: tcp 10.0.0.1:9090: connection reset by peer":                                                errors.New("d: read tcp 10.0.0.7:41234->10.0.0.1:9090: read: connection reset by peer"),
 		"dial tcp 10.0.0.1:9090: connect: refused":                                                      errors.New("dial tcp 10.0.0.1:9090: connect: refused"),
 	} {
-		require.EqualError(t, config.Steady(err), want)
-		assert.ErrorIs(t, config.Steady(err), err)
+		require.EqualError(t, config.StableError(err), want)
+		assert.ErrorIs(t, config.StableError(err), err)
 	}
-	assert.NoError(t, config.Steady(nil))
+	assert.NoError(t, config.StableError(nil))
 
 	late := &net.OpError{Op: "read", Net: "tcp", Source: address("10.0.0.7:41234"), Addr: address("10.0.0.1:9090"), Err: context.DeadlineExceeded}
-	require.ErrorIs(t, config.Steady(late), context.DeadlineExceeded, "what it is stays")
+	require.ErrorIs(t, config.StableError(late), context.DeadlineExceeded, "what it is stays")
 	var timeout net.Error
-	require.ErrorAs(t, config.Steady(late), &timeout)
+	require.ErrorAs(t, config.StableError(late), &timeout)
 }

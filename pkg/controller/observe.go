@@ -311,7 +311,7 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 	}
 	fact.Name, fact.Target, fact.Before = v.key.Name, v.target.state, v.before()
 	// A spec that its controller has not seen yet may be the beginning of an update.
-	fact.Picks = v.picks && !v.target.rollout.Unobserved
+	fact.ChoosesVictims = v.picks && !v.target.rollout.Unobserved
 	fact.Ready, fact.Starting = len(ready), starting
 	fact.Replicas = replicas(ready, r.pods)
 	fact.Startup = o.startups.Of(v.key, startsOf(v.pods), policy.StartupDeadline)

@@ -178,7 +178,7 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 		return true, fmt.Errorf("reading %s of VariantAutoscaling %s/%s: %w", t, v.key.Namespace, v.key.Name, err)
 	case err != nil:
 		// One target that cannot be understood must not stop the round for all others.
-		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%s cannot be read: %v", t, config.Steady(err))
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%s cannot be read: %v", t, config.StableError(err))
 	}
 	return true, nil
 }

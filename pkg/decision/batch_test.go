@@ -71,7 +71,7 @@ func TestALimitThatNobodyStatedNeverBuys(t *testing.T) {
 		course := func(limit int, source serving.BatchSource) (wanted []int) {
 			memory, now := Memory{}, epoch
 			for range 6 {
-				v := Variant{Name: "web", Current: replicas, Ready: replicas, Request: request("H100", 1), Cost: 6.88, KVTokens: 447936, Startup: 2 * time.Minute, Picks: true, BatchLimit: limit, BatchSource: source}
+				v := Variant{Name: "web", Current: replicas, Ready: replicas, Request: request("H100", 1), Cost: 6.88, KVTokens: 447936, Startup: 2 * time.Minute, ChoosesVictims: true, BatchLimit: limit, BatchSource: source}
 				s := func(x float64) Sample { return Sample{Value: x, Time: now.Add(-3 * time.Second), Present: true} }
 				for i := range replicas {
 					v.Replicas = append(v.Replicas, Replica{Name: fmt.Sprint("web-", i), Node: "H100-0", Since: epoch.Add(-time.Hour), KVUse: s(running * 375 / 447936), Waiting: s(0), Running: s(running),

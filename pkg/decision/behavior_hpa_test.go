@@ -71,14 +71,14 @@ func behaviorIn(t *testing.T, text string) (b Behavior, up bool) {
 }
 
 // historyIn reads the replicas that earlier rounds found: "30:4 15:6".
-func historyIn(t *testing.T, text string) (past []Stretch) {
+func historyIn(t *testing.T, text string) (past []HistoryEntry) {
 	t.Helper()
 	for word := range strings.FieldsSeq(text) {
 		var age, replicas int
 		_, err := fmt.Sscanf(word, "%d:%d", &age, &replicas)
 		require.NoError(t, err)
 		at := epoch.Add(-time.Duration(age) * time.Second)
-		past = append(past, Stretch{From: at, Until: at, Replicas: replicas, Decided: true})
+		past = append(past, HistoryEntry{From: at, Until: at, Replicas: replicas, Decided: true})
 	}
 	return past
 }

@@ -63,15 +63,15 @@ func TestSomebodyElsesChangeIsTheNewStartingPoint(t *testing.T) {
 func TestBehavior(t *testing.T) {
 	pods := func(n int) []RatePolicy { return []RatePolicy{{Pods: n, Period: time.Minute}} }
 	percent := func(n int) []RatePolicy { return []RatePolicy{{Percent: n, Period: time.Minute}} }
-	ago := func(seconds, replicas, wanted int) Stretch {
+	ago := func(seconds, replicas, wanted int) HistoryEntry {
 		at := epoch.Add(-time.Duration(seconds) * time.Second)
-		return Stretch{From: at, Until: at, Replicas: replicas, Wanted: wanted, Needed: wanted, Decided: true}
+		return HistoryEntry{From: at, Until: at, Replicas: replicas, Wanted: wanted, Needed: wanted, Decided: true}
 	}
-	past := func(all ...Stretch) []Stretch { return all }
+	past := func(all ...HistoryEntry) []HistoryEntry { return all }
 	for name, tc := range map[string]struct {
 		up, down        Behavior
 		current, wanted int
-		past            []Stretch
+		past            []HistoryEntry
 		want            int
 		reason          Reason
 	}{
@@ -237,7 +237,7 @@ func TestAForecastIsGivenOneStartup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 2, Startup: c.startup})
 			m.Lead, v.Target = allocate.LeadOf(r, m.Variants), 2
-			past := []Stretch{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
+			past := []HistoryEntry{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
 			v.Policy.Down.Window = c.window
 			highest, _, _ := settle.HighestNeeded(r, within(r, m), within(r, v), past)
 			assert.Equal(t, c.want, highest)
@@ -276,7 +276,7 @@ func TestTheDefaultWindowIsForLoadsThatJump(t *testing.T) {
 			if c.chose != 0 {
 				v.Policy.Down = Behavior{Window: c.chose}
 			}
-			highest, started, held := settle.HighestNeeded(r, within(r, m), within(r, v), []Stretch{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
+			highest, started, held := settle.HighestNeeded(r, within(r, m), within(r, v), []HistoryEntry{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
 			assert.Equal(t, c.want, highest)
 			assert.Equal(t, c.held, max(started, held))
 		})
@@ -353,7 +353,7 @@ func TestMissingRoundsCoverNoWindow(t *testing.T) {
 	policy := DefaultPolicy()
 	for gap, missed := range map[time.Duration]bool{policy.Freshness.Ageing - 1: false, policy.Freshness.Ageing: true} {
 		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 8, Ready: 8})
-		v.Old.History = []Stretch{{From: epoch.Add(-2 * time.Hour), Until: epoch.Add(-gap), Replicas: 8, Wanted: 2, Needed: 2, Decided: true}}
+		v.Old.History = []HistoryEntry{{From: epoch.Add(-2 * time.Hour), Until: epoch.Add(-gap), Replicas: 8, Wanted: 2, Needed: 2, Decided: true}}
 		within(r, v).Admit()
 		v.Target, v.Wanted = 2, 2
 		settle.SlowDown(r, within(r, m), within(r, v), 8)
@@ -380,11 +380,11 @@ func TestWhatIsNeededDependsOnNoName(t *testing.T) {
 		}
 		for _, w := range m.Variants {
 			w.Target = 2
-			past := Stretch{From: epoch.Add(-time.Hour), Until: epoch.Add(-time.Second), Replicas: 6, Wanted: 2, Needed: 2, Desired: 6, Decided: true}
+			past := HistoryEntry{From: epoch.Add(-time.Hour), Until: epoch.Add(-time.Second), Replicas: 6, Wanted: 2, Needed: 2, Desired: 6, Decided: true}
 			if w == held {
 				past.Wanted, past.Needed = 6, 6
 			}
-			w.Old.History = []Stretch{past}
+			w.Old.History = []HistoryEntry{past}
 		}
 		settle.ApplyBehavior(r, within(r, m), nil, nil, false)
 		assert.Equal(t, []int{2, 2}, []int{m.Variants[0].Needed, m.Variants[1].Needed})
@@ -401,7 +401,7 @@ func TestWhatKeepsReplicasIsNamed(t *testing.T) {
 		if chosen {
 			v.Policy.Down = Behavior{Window: 5 * time.Minute}
 		}
-		v.Old.History = []Stretch{{From: epoch.Add(-10 * time.Minute), Until: epoch.Add(-30 * time.Second), Replicas: 6, Wanted: 5, Needed: 5, Decided: true}}
+		v.Old.History = []HistoryEntry{{From: epoch.Add(-10 * time.Minute), Until: epoch.Add(-30 * time.Second), Replicas: 6, Wanted: 5, Needed: 5, Decided: true}}
 		settle.SlowDown(r, within(r, m), within(r, v), 6)
 		assert.Equal(t, 5, v.Target)
 		assert.Equal(t, want, textOf(v.Plan.Message))

@@ -119,7 +119,7 @@ func fivePriorities(variants int) (Snapshot, Policy) {
 	for i := range s.Models {
 		for j := range s.Models[i].Variants {
 			v, list := &s.Models[i].Variants[j], lists[j]
-			v.Picks = true
+			v.ChoosesVictims = true
 			for k := range v.Replicas {
 				// Those of a model are on several nodes, and those of several models on one.
 				at := (i*len(v.Replicas) + k) * 7 % len(list)
@@ -148,7 +148,7 @@ func thirtyVariants(variants int, share float64) (Snapshot, Policy) {
 		m.Variants = nil
 		for j := range each {
 			v := two[j%2]
-			v.Name, v.Picks = fmt.Sprintf("%s-%02d", v.Name, j), true
+			v.Name, v.ChoosesVictims = fmt.Sprintf("%s-%02d", v.Name, j), true
 			v.Current, v.Ready, v.Replicas = replicas, replicas, slices.Clone(v.Replicas[:replicas])
 			for k := range v.Replicas {
 				v.Replicas[k].Name = fmt.Sprintf("%s-%d", v.Name, k)

@@ -131,23 +131,23 @@ func times(v reflect.Value, where string, f func(time.Time, string)) {
 
 // Rounds with the same numbers are one stretch, however many; another number begins the next.
 func TestHistoryHoldsNumbersAndNotRounds(t *testing.T) {
-	same := Stretch{From: epoch, Until: epoch, Replicas: 3, Wanted: 4, Needed: 2, Desired: 3, Decided: true}
+	same := HistoryEntry{From: epoch, Until: epoch, Replicas: 3, Wanted: 4, Needed: 2, Desired: 3, Decided: true}
 	for name, c := range map[string]struct {
-		change func(*Stretch)
+		change func(*HistoryEntry)
 		want   int
 	}{
-		"nothing changes":        {func(*Stretch) {}, 1},
-		"replicas":               {func(s *Stretch) { s.Replicas++ }, 2},
-		"what was wanted":        {func(s *Stretch) { s.Wanted++ }, 2},
-		"what was needed":        {func(s *Stretch) { s.Needed++ }, 2},
-		"what was planned":       {func(s *Stretch) { s.Desired++ }, 2},
-		"whether it was decided": {func(s *Stretch) { s.Decided = false }, 2},
+		"nothing changes":        {func(*HistoryEntry) {}, 1},
+		"replicas":               {func(s *HistoryEntry) { s.Replicas++ }, 2},
+		"what was wanted":        {func(s *HistoryEntry) { s.Wanted++ }, 2},
+		"what was needed":        {func(s *HistoryEntry) { s.Needed++ }, 2},
+		"what was planned":       {func(s *HistoryEntry) { s.Desired++ }, 2},
+		"whether it was decided": {func(s *HistoryEntry) { s.Decided = false }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := same
 			next.From, next.Until = epoch.Add(time.Minute), epoch.Add(time.Minute)
 			c.change(&next)
-			history := contract.Record([]Stretch{same}, next, time.Hour)
+			history := contract.Record([]HistoryEntry{same}, next, time.Hour)
 			assert.Len(t, history, c.want)
 			assert.Equal(t, epoch, history[0].From)
 			assert.Equal(t, next.Until, history[c.want-1].Until)

@@ -136,7 +136,7 @@ func TestWhenAQueueIsDead(t *testing.T) {
 				at := func(value float64) Sample { return Sample{Value: value, Time: now, Present: true} }
 				p := Replica{Name: "p", Since: epoch.Add(-time.Hour), Running: at(0), Waiting: at(9), Served: at(0), KVUse: at(0), InFlightGrowth: at(0)}
 				c.change(&p)
-				v := Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 1), Picks: true, Replicas: []Replica{p}}
+				v := Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 1), ChoosesVictims: true, Replicas: []Replica{p}}
 				var plan Plan
 				plan, memory = Decide(Snapshot{Time: now, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{v}}}}, DefaultPolicy(), memory, RoundFull)
 				found = plan.Models[0].Variants[0].Has(ReasonQueueDead)

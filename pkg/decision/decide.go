@@ -40,7 +40,7 @@ func answer(r *limit.Round) {
 		idle := settle.ToZero(r, m, found.Lacks[m].Any)
 		r.Bounds(m)
 		settle.ApplyBehavior(r, m, found.Ideal, giveBack, idle)
-		settle.NoteLowered(r, m, found.Giving)
+		settle.NoteLowered(m, found.Giving)
 	}
 	settle.ChooseVictims(r, found.Giving)
 }
@@ -98,7 +98,7 @@ func finish(r *limit.Round) (contract.Plan, contract.Memory) {
 			if m.Rated {
 				v.Plan.ServesEach = v.Rate.Serves()
 			}
-			v.Plan.Binds = bindsOf(m, v)
+			v.Plan.BoundBy = bindsOf(m, v)
 			if v.Managed {
 				v.Plan.Alternative = next
 			}
@@ -109,7 +109,7 @@ func finish(r *limit.Round) (contract.Plan, contract.Memory) {
 			}
 			p.Variants = append(p.Variants, v.Plan)
 			for _, made := range v.Nominated {
-				v.Next.Nominated = append(v.Next.Nominated, made.Nomination)
+				v.Next.Nominated = append(v.Next.Nominated, made.ReservedRoom)
 			}
 			memory.Variants[v.Key] = v.Next
 		}

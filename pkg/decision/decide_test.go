@@ -254,7 +254,7 @@ func BenchmarkDecideVictims(b *testing.B) {
 		s.Time = w.now
 		for j := range m.Variants {
 			v := &m.Variants[j]
-			v.Name, v.Picks = fmt.Sprint(v.Name, "-", i), true
+			v.Name, v.ChoosesVictims = fmt.Sprint(v.Name, "-", i), true
 			for k := range v.Replicas {
 				v.Replicas[k].Node = s.Cluster.Nodes[2500*j+random.IntN(2500)].Name
 			}

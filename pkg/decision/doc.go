@@ -29,6 +29,32 @@
 //
 // Read contract.Snapshot and contract.Plan first, then Decide.
 //
+// # What the caller owes
+//
+//   - One round after the other, in the order of time, each with the Memory that the one before returned.
+//   - A Snapshot of one instant. Each sample has its own time, and one that is not known is absent: nobody
+//     puts a zero in its place.
+//   - All variants of a model in every round, also those that cannot be read.
+//   - What a plan desires is written, or it is not and the next Snapshot shows it. What was written is told to
+//     the Memory (Wrote): another number is somebody else's then.
+//
+// # One round
+//
+// Two replicas of one variant, each with 70 of the 100 requests that it holds; a request takes 10 s. At the
+// gateway 13.98 req/s arrive and 10 requests wait.
+//
+//	signal    all samples are fresh
+//	fleet     2 replicas serve; none is saturated: 70 % of the cache are used, and 80 % is the threshold
+//	demand    13.98 req/s arrive, 10 requests wait
+//	rate      a full replica serves 100/10 s = 10 req/s, and 7 at the load that the triggers allow (70 %)
+//	need      13.98 req/s, and 10 requests in the drain time of 120 s: 14.06 req/s of 14 that are supplied; more
+//	limit     no bound, no rate policy, and nobody knows the nodes: any number
+//	allocate  0.06 req/s are missing, which is one replica: 3
+//	preempt   nobody lacks room
+//	settle    nothing goes, so that no window holds anything: 3 are desired
+//
+// TestPublishedExampleOfTheQueueDemand holds it.
+//
 // # What survives a round
 //
 // contract.Memory is a value: one struct per variant and one per model. Each of their fields says
@@ -46,7 +72,8 @@
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
 //	Repeats               time      C  how long it counts how well the promise was kept, and the longest that a scale-down which was undone is not made again: loads repeat after a day
-//	LeastBelieved         time      C  and how long it is not made again at first: what slows servers down is over by then
+//	LeastBelieved         time      C  and how long it is not made again at first: what slows servers down is over by then; so for a switch
+//	lasts                 -         C  times that pause for which a switch must have been the last one to have been worth it
 //	attainedPrior         time      C  and how long it is taken to have been kept before
 //	LeastCounted          share     M  least share of its latency model that a replica is counted to serve
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least

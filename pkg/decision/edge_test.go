@@ -70,12 +70,12 @@ func TestTheTriggersFireByWhatIsSeen(t *testing.T) {
 
 // Of what ended as long ago as the span, the last shows that the span is covered.
 func TestHistoryGoesBackAsFarAsItsSpan(t *testing.T) {
-	ended := func(ago time.Duration) Stretch {
-		return Stretch{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: int(ago / time.Second)}
+	ended := func(ago time.Duration) HistoryEntry {
+		return HistoryEntry{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: int(ago / time.Second)}
 	}
-	history := []Stretch{ended(time.Hour + time.Second), ended(time.Hour), ended(time.Hour - time.Second)}
+	history := []HistoryEntry{ended(time.Hour + time.Second), ended(time.Hour), ended(time.Hour - time.Second)}
 	got := contract.Record(history, ended(0), time.Hour)
-	assert.Equal(t, []Stretch{history[1], history[2], ended(0)}, got)
+	assert.Equal(t, []HistoryEntry{history[1], history[2], ended(0)}, got)
 }
 
 // A number that is just as far off as it may be is near.
@@ -146,9 +146,9 @@ func TestWhenAStartWasGivenUp(t *testing.T) {
 				in.Starting = []Starting{{Since: epoch.Add(-c.now), Placed: true}}
 			}
 			r, _, v := bare(DefaultPolicy(), Memory{}, in)
-			v.Old.Unseen = Unseen{Now: before}
+			v.Old.StartupWait = StartupWait{Now: before}
 			deadline, unseen := within(r, v).StartupDeadline(v.In.Startup)
-			assert.Equal(t, Unseen{Now: c.now, Before: c.given}, unseen)
+			assert.Equal(t, StartupWait{Now: c.now, Before: c.given}, unseen)
 			assert.Equal(t, max(r.Policy.StartupDeadline, 2*c.given), deadline)
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
 )
 
 const (
@@ -494,7 +493,7 @@ func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
 func (f *fluid) observe(v *vessel) Variant {
 	in := Variant{
 		Name: v.name, Current: v.replicas, Ready: v.count(serves), Request: v.request, Cost: v.cost, Unpriced: v.unpriced,
-		BatchLimit: v.profile.BatchLimit, BatchSource: serving.BatchStated, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true, Ordered: v.ordered,
+		BatchLimit: v.profile.BatchLimit, BatchSource: serving.BatchStated, KVTokens: v.profile.KVTokens, Startup: v.seen, ChoosesVictims: true, Ordered: v.ordered,
 	}
 	switch {
 	case v.stated.Known():
@@ -513,7 +512,7 @@ func (f *fluid) observe(v *vessel) Variant {
 			continue
 		}
 		in.Starting = append(in.Starting, Starting{
-			Name: p.name, Since: allocate.Later(p.created, p.placed), Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
+			Name: p.name, Since: p.created.Add(max(0, p.placed.Sub(p.created))), Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
 			Unschedulable: p.node < 0, Failing: p.failing || p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
 		})
 	}

@@ -13,11 +13,11 @@ import (
 // fedWorld shows three replicas without a queue, that serve 9 requests per second each, and then
 // with 20 in service and a hundred waiting at each, changed for one round at a time. It returns
 // what is known of a full one after each of these rounds, which are half a metrics window apart.
-func fedWorld(t *testing.T, rounds ...func(*Variant)) []Full {
+func fedWorld(t *testing.T, rounds ...func(*Variant)) []ObservedLimit {
 	t.Helper()
 	w, policy, memory := newWorld(10), DefaultPolicy(), Memory{}
 	w.setReplicas(0, 3)
-	found := make([]Full, 0, len(rounds))
+	found := make([]ObservedLimit, 0, len(rounds))
 	unfed := every(func(p *Replica) { p.Running.Value, p.Served.Value, p.InService.Value, p.Waiting.Value = 10, 9, 1.1, 0 })
 	for i, change := range append([]func(*Variant){unfed}, rounds...) {
 		w.now = w.now.Add(policy.Window / 2)
@@ -121,14 +121,14 @@ func TestWhatAFullReplicaHoldsStands(t *testing.T) {
 // One that serves less than others did without a queue is slow; where none was ever without one,
 // as after a start with too many requests, what they serve is all that is known.
 func TestSlowReplicasAreNotFull(t *testing.T) {
-	for name, f := range map[string]Full{
+	for name, f := range map[string]ObservedLimit{
 		"less than without one":  {Sure: true, InService: 20, Rate: 7.4, Unfed: 10},
 		"no queue was seen":      {Sure: true, Unfed: 10},
 		"for less than a window": {InService: 20, Rate: 10, Unfed: 10},
 	} {
 		assert.False(t, rate.IsFull(&f), name)
 	}
-	for name, f := range map[string]Full{
+	for name, f := range map[string]ObservedLimit{
 		"as much as without one": {Sure: true, InService: 20, Rate: 7.6, Unfed: 10},
 		"none was without one":   {Sure: true, InService: 20, Rate: 10},
 	} {

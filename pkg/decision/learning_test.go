@@ -17,7 +17,7 @@ import (
 func TestWhatWasLearnedEndsWithTheServer(t *testing.T) {
 	at := onH100.Steady(10, conv)
 	seen := serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: 3 * at.ITL}})
-	learned := Learning{Learned: seen, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}, Given: onH100, Pace: 3, Fitted: epoch}
+	learned := LatencyMemory{Learned: seen, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}, Given: onH100, Pace: 3, Fitted: epoch}
 	shows := Replica{Name: "r", Since: epoch.Add(-time.Hour)}
 	for sample, value := range map[*Sample]float64{
 		&shows.Running: 20, &shows.Served: 5, &shows.ITL: 0.01, &shows.Waiting: 0, &shows.Input: 300, &shows.Output: 300,
@@ -27,11 +27,11 @@ func TestWhatWasLearnedEndsWithTheServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		given   serving.Profile
 		rolling bool
-		want    Learning
+		want    LatencyMemory
 		points  int
 	}{
 		"the same":         {onH100, false, learned, 2},
-		"another profile":  {onH100.Paced(0.5), false, Learning{Given: onH100.Paced(0.5), Pace: 1, Fitted: epoch}, 1},
+		"another profile":  {onH100.Paced(0.5), false, LatencyMemory{Given: onH100.Paced(0.5), Pace: 1, Fitted: epoch}, 1},
 		"none any more":    {serving.Profile{}, false, learned, 2},
 		"a rolling update": {onH100, true, learned, 1},
 	} {
@@ -78,7 +78,7 @@ func TestASlowdownThatIsOverDoesNotCount(t *testing.T) {
 		"the profile is wrong":              {onH100.Paced(2), 3, 1, 3},
 		"who is slow shows too little else": {onH100, 1.7, 1, 1},
 	} {
-		l := Learning{Learned: seen(c.slower, c.lately), Given: c.given, Pace: 1.4}
+		l := LatencyMemory{Learned: seen(c.slower, c.lately), Given: c.given, Pace: 1.4}
 		rate.Estimate(&l, c.given, l.Learned.After(epoch.Add(-2*time.Minute)))
 		profile := l.Estimate.Profile
 		if !l.Estimate.Usable() {

@@ -73,20 +73,20 @@ func TestTheMetricStaysDownWhileItsFollowerLags(t *testing.T) {
 // tolerance of a tenth would else wait for a second step, and that for the first.
 func TestPoliciesBoundWhatIsShown(t *testing.T) {
 	const period = time.Minute
-	step := func(from, until time.Duration, current, shown int) Stretch {
-		return Stretch{From: epoch.Add(-from), Until: epoch.Add(-until), Replicas: current, Desired: shown, Decided: true}
+	step := func(from, until time.Duration, current, shown int) HistoryEntry {
+		return HistoryEntry{From: epoch.Add(-from), Until: epoch.Add(-until), Replicas: current, Desired: shown, Decided: true}
 	}
 	for name, c := range map[string]struct {
-		past          []Stretch
+		past          []HistoryEntry
 		shown, target int
 	}{
 		"nothing is known":              {nil, 12, 12},
-		"all within the period":         {[]Stretch{step(50*time.Second, 0, 12, 11)}, 12, 12},
-		"shown since the period began":  {[]Stretch{step(2*period, period+time.Second, 12, 12), step(period, 0, 12, 11)}, 11, 12},
-		"shown since":                   {[]Stretch{step(2*period, period, 12, 12), step(period-time.Second, 0, 12, 11)}, 12, 12},
-		"shown for long":                {[]Stretch{step(3*period, 0, 12, 11)}, 11, 12},
-		"followed just now":             {[]Stretch{step(3*period, time.Second, 12, 9), step(0, 0, 9, 9)}, 9, 12},
-		"rounds were missing meanwhile": {[]Stretch{step(9*period, 8*period, 12, 7)}, 7, 12},
+		"all within the period":         {[]HistoryEntry{step(50*time.Second, 0, 12, 11)}, 12, 12},
+		"shown since the period began":  {[]HistoryEntry{step(2*period, period+time.Second, 12, 12), step(period, 0, 12, 11)}, 11, 12},
+		"shown since":                   {[]HistoryEntry{step(2*period, period, 12, 12), step(period-time.Second, 0, 12, 11)}, 12, 12},
+		"shown for long":                {[]HistoryEntry{step(3*period, 0, 12, 11)}, 11, 12},
+		"followed just now":             {[]HistoryEntry{step(3*period, time.Second, 12, 9), step(0, 0, 9, 9)}, 9, 12},
+		"rounds were missing meanwhile": {[]HistoryEntry{step(9*period, 8*period, 12, 7)}, 7, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 12, Ready: 12})
@@ -102,23 +102,23 @@ func TestPoliciesBoundWhatIsShown(t *testing.T) {
 // What is shown counts as the target's own number for a while, as what is written does; but not
 // for ever, since whoever follows it may have a bound or a window of its own.
 func TestWhatIsShownCountsForAWhile(t *testing.T) {
-	round := func(ago time.Duration, current, shown int) Stretch {
-		return Stretch{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: current, Desired: shown, Decided: true}
+	round := func(ago time.Duration, current, shown int) HistoryEntry {
+		return HistoryEntry{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: current, Desired: shown, Decided: true}
 	}
 	for name, c := range map[string]struct {
-		past        []Stretch
+		past        []HistoryEntry
 		most, count int
 		scale       bool
 	}{
 		"nothing was shown":                  {most: -1, count: 3},
-		"shown just now":                     {past: []Stretch{round(15*time.Second, 3, 5)}, most: -1, count: 5},
-		"it writes itself":                   {past: []Stretch{round(15*time.Second, 3, 5)}, most: -1, count: 3, scale: true},
-		"no more than maxReplicas":           {past: []Stretch{round(15*time.Second, 3, 5)}, most: 4, count: 4},
-		"less is shown":                      {past: []Stretch{round(15*time.Second, 3, 2)}, most: -1, count: 3},
-		"for as long as a pod has":           {past: []Stretch{round(fleet.PodPatience, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 5},
-		"for longer":                         {past: []Stretch{round(fleet.PodPatience+time.Second, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 3},
-		"it is followed, a step at a time":   {past: []Stretch{round(2*fleet.PodPatience, 2, 5), round(time.Minute, 3, 5)}, most: -1, count: 5},
-		"it was followed, and more is asked": {past: []Stretch{round(2*fleet.PodPatience, 3, 3), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"shown just now":                     {past: []HistoryEntry{round(15*time.Second, 3, 5)}, most: -1, count: 5},
+		"it writes itself":                   {past: []HistoryEntry{round(15*time.Second, 3, 5)}, most: -1, count: 3, scale: true},
+		"no more than maxReplicas":           {past: []HistoryEntry{round(15*time.Second, 3, 5)}, most: 4, count: 4},
+		"less is shown":                      {past: []HistoryEntry{round(15*time.Second, 3, 2)}, most: -1, count: 3},
+		"for as long as a pod has":           {past: []HistoryEntry{round(fleet.PodPatience, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"for longer":                         {past: []HistoryEntry{round(fleet.PodPatience+time.Second, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 3},
+		"it is followed, a step at a time":   {past: []HistoryEntry{round(2*fleet.PodPatience, 2, 5), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"it was followed, and more is asked": {past: []HistoryEntry{round(2*fleet.PodPatience, 3, 3), round(time.Minute, 3, 5)}, most: -1, count: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3})

@@ -13,17 +13,18 @@ type (
 	Change         = contract.Change
 	Stuck          = contract.Stuck
 	StuckQueue     = contract.StuckQueue
-	Full           = contract.Full
+	ObservedLimit  = contract.ObservedLimit
 	Memory         = contract.Memory
 	VariantMemory  = contract.VariantMemory
 	ModelMemory    = contract.ModelMemory
-	Stretch        = contract.Stretch
+	HistoryEntry   = contract.HistoryEntry
 	Lowered        = contract.Lowered
 	TooFew         = contract.TooFew
+	Switched       = contract.Switched
 	Observation    = contract.Observation
 	Gateway        = contract.Gateway
-	Unseen         = contract.Unseen
-	Nomination     = contract.Nomination
+	StartupWait    = contract.StartupWait
+	ReservedRoom   = contract.ReservedRoom
 	Backoff        = contract.Backoff
 	Odd            = contract.Odd
 	Part           = contract.Part
@@ -54,7 +55,7 @@ type (
 	Behavior       = contract.Behavior
 	Select         = contract.Select
 	RatePolicy     = contract.RatePolicy
-	Learning       = contract.Learning
+	LatencyMemory  = contract.LatencyMemory
 	Sizing         = contract.Sizing
 	Snapshot       = contract.Snapshot
 	Sample         = contract.Sample
@@ -67,7 +68,6 @@ type (
 	Starting       = contract.Starting
 	Replica        = contract.Replica
 	Pace           = contract.Pace
-	Switched       = contract.Switched
 )
 
 // The words of the contract.

@@ -73,7 +73,7 @@ func TestATurnThatComesToNothing(t *testing.T) {
 			if c.came > 0 {
 				v.In.Replicas = []Replica{{Since: epoch.Add(-c.came)}}
 			}
-			v.Old = &VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
+			v.Old = &VariantMemory{NoPod: epoch.Add(-c.since), History: []HistoryEntry{{Replicas: 3}}}
 			v.Next.NoPod = within(r, v).NoPodSince()
 			f := within(r, v).FleetOf(v.In.Startup)
 			assert.Equal(t, c.absent, f.Count[fleet.StateNoPod])
@@ -98,7 +98,7 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 5, Ready: 1, Starting: []Starting{c.first}, Startup: time.Minute, Ordered: c.ordered})
-			v.Old = &VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
+			v.Old = &VariantMemory{NoPod: late, History: []HistoryEntry{{Replicas: 5}}}
 			v.Next.NoPod = within(r, v).NoPodSince()
 			f := within(r, v).FleetOf(v.In.Startup)
 			if c.awaited {

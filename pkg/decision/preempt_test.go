@@ -160,7 +160,7 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 			cluster.Nodes[0].Free.Devices, cluster.Nodes[1].Free.Devices = c.free, c.other
 			r.Snapshot.Cluster = cluster
 			if c.node != "" {
-				chat.Old.Nominated = []Nomination{{Node: c.node, At: epoch.Add(-c.age)}}
+				chat.Old.Nominated = []ReservedRoom{{Node: c.node, At: epoch.Add(-c.age)}}
 			}
 			r.Reserve()
 			assert.Equal(t, c.slots, r.Slots(batch.In.Request))
@@ -200,7 +200,7 @@ func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 2)})
 			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
-			v.Old.Nominated, r.Models = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*limit.Model{m}
+			v.Old.Nominated, r.Models = []ReservedRoom{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*limit.Model{m}
 			within(r, m)
 			r.Reserve()
 			c.change(r, m, v)
@@ -221,7 +221,7 @@ func TestRoomThatIsMadeIsWithinTheQuotas(t *testing.T) {
 			wants.Charges = []placement.Amount{{Index: 0, Count: 2}}
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: wants})
 			r.Snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2), Quotas: []placement.Quota{{Hard: 8, Left: left}}}
-			v.Old.Nominated, r.Models, m.Need.Want = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*limit.Model{within(r, m)}, need.WantMore
+			v.Old.Nominated, r.Models, m.Need.Want = []ReservedRoom{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*limit.Model{within(r, m)}, need.WantMore
 			r.Reserve()
 			allocate.EnterRoom(r, within(r, m), allocate.Answer{Ideal: map[*limit.Variant]int{}})
 			assert.Equal(t, target, v.Target)
@@ -246,7 +246,7 @@ func TestNobodyGivesTwice(t *testing.T) {
 		"nothing was freed in so long": {current: 3, arrivals: 4, age: fleet.NodePatience, given: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, gives, batch := bare(DefaultPolicy(), Memory{}, &Variant{Name: "batch", Current: c.current, Picks: true, Request: request("H100", 1)})
+			r, gives, batch := bare(DefaultPolicy(), Memory{}, &Variant{Name: "batch", Current: c.current, ChoosesVictims: true, Request: request("H100", 1)})
 			for i := range c.current {
 				batch.In.Replicas = append(batch.In.Replicas, Replica{Name: fmt.Sprint(i), Node: "H100-0"})
 			}
@@ -255,7 +255,7 @@ func TestNobodyGivesTwice(t *testing.T) {
 				it.In, it.Priority, it.Target, it.Rate = &Variant{Name: "chat", Current: 1, Ready: 1, Request: request("H100", 1)}, 1, 1, rate.Rate{Trigger: 2.5}
 			})
 			chat.Managed, chat.Policy, chat.Policy.Down.Window = true, DefaultVariantPolicy(), 0
-			chat.Old.Nominated = []Nomination{{Node: "H100-0", At: epoch.Add(-c.age), By: batch.Key, To: 3}}
+			chat.Old.Nominated = []ReservedRoom{{Node: "H100-0", At: epoch.Add(-c.age), By: batch.Key, To: 3}}
 			wants := modelOf(func(it *limit.Model) {
 				it.In, it.Promise, it.Rated, it.Variants = &Model{ID: "chat"}, Promise{Priority: 1}, true, []*limit.Variant{chat}
 			})
@@ -290,7 +290,7 @@ func TestOfWhomItIsKnownWhichGoes(t *testing.T) {
 		"nobody knows, and all are there":    {on: []int{1, 1, 1}, given: 1, node: "H100-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			batch := &Variant{Name: "batch", Current: 3, Ready: 3, Request: request("H100", 1), Picks: c.picks, Numbered: c.numbered}
+			batch := &Variant{Name: "batch", Current: 3, Ready: 3, Request: request("H100", 1), ChoosesVictims: c.picks, Numbered: c.numbered}
 			for number, node := range c.on {
 				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", number), Node: fmt.Sprint("H100-", node)})
 			}
@@ -529,7 +529,7 @@ func TestWhatEqualsGive(t *testing.T) {
 			assert.Len(t, giving[batch], c.given)
 			if c.given > 0 {
 				assert.Equal(t, c.replicas-c.given, batch.Target)
-				assert.Equal(t, Nomination{Node: "H100-0", At: epoch, To: c.replicas - c.given}, chat.Nominated[0].Nomination)
+				assert.Equal(t, ReservedRoom{Node: "H100-0", At: epoch, To: c.replicas - c.given}, chat.Nominated[0].ReservedRoom)
 			}
 		})
 	}

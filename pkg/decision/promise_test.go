@@ -311,7 +311,7 @@ func TestWhetherAServerIsAnotherOne(t *testing.T) {
 		"little is known of it yet": {1, false, -time.Minute, -10 * time.Minute, false, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var l Learning
+			var l LatencyMemory
 			for i := range 8 {
 				l.Learned = l.Learned.Observe(at(truth, -time.Hour, 2*math.Exp2(float64(i)/2)))
 			}

@@ -73,7 +73,7 @@ func (c scene) variant(random *rand.Rand, name string, policy *Policy) Variant {
 	scale := capacity.Milliseconds(0.5 + 2*random.Float64())
 	accelerator := []capacity.Accelerator{"A100", "H100"}[random.IntN(2)]
 	v := Variant{
-		Name: name, Cost: capacity.Cost(1 + 20*random.Float64()), Ready: random.IntN(6), Picks: true,
+		Name: name, Cost: capacity.Cost(1 + 20*random.Float64()), Ready: random.IntN(6), ChoosesVictims: true,
 		Profile: serving.Profile{Base: 6 * scale, PerResidentToken: 4e-5 * scale, PerPrefillToken: 0.02 * scale, KVTokens: 400000, BatchLimit: 32 << random.IntN(3)},
 		Request: request(accelerator, 1<<random.IntN(4)), Startup: time.Duration(20+random.IntN(200)) * time.Second,
 	}

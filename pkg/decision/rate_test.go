@@ -172,7 +172,7 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	p := &v.Replicas[0]
 	p.Running.Value, p.Served.Value, s.Models[0].Arrival.Value = 2, float64(seen), float64(seen)
 	p.KVUse.Value = 0
-	learned := Learning{Pace: 1, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}}
+	learned := LatencyMemory{Pace: 1, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}}
 	memory := Memory{Variants: map[Key]*VariantMemory{{Namespace: "ns", Name: v.Name}: {Curve: curve, Latency: learned}}}
 	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
 	policy.Promises[ModelKey{Namespace: "ns", ID: s.Models[0].ID}] = policy.Promises[ModelKey{Namespace: "ns", ID: "m"}]
@@ -242,7 +242,7 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 			}
 			key := Key{Namespace: "ns", Name: "a-h100"}
 			old := &VariantMemory{
-				Latency: Learning{Estimate: serving.Estimate{Profile: onH100, Confidence: 0.9}, Fitted: s.Time.Add(-time.Minute)},
+				Latency: LatencyMemory{Estimate: serving.Estimate{Profile: onH100, Confidence: 0.9}, Fitted: s.Time.Add(-time.Minute)},
 				Sizing:  Sizing{Profile: onH100, Rate: 5, Found: s.Time.Add(-time.Minute)},
 			}
 			policy := demoPolicy()

@@ -14,7 +14,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/settle"
 )
 
 // atOnce lets the policy's variants go without a window, so that a single round switches.
@@ -352,69 +351,6 @@ func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 			_, began := allocate.ReplaceMix(r, within(r, m), nil, true)
 			assert.Equal(t, c.comes, began)
 			assert.Equal(t, c.comes, cheap.Target == 2)
-			if began {
-				assert.Equal(t, Lowered{Load: 10, Until: epoch.Add(m.Lead)}, m.Next.Lowered)
-				assert.Equal(t, 2, cheap.Next.Lowered)
-				assert.Zero(t, dear.Next.Lowered)
-			}
-		})
-	}
-}
-
-// Only replicas that serve show what they serve: others that go prove nothing. Nor does one that
-// goes after a scale-down, or for another load.
-func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
-	for _, c := range []struct {
-		last          Lowered
-		left          int
-		target, ready int
-		undone        bool
-	}{
-		{Lowered{Load: 10, Until: epoch}, 2, 1, 2, true},
-		{Lowered{Load: 13, Until: epoch}, 2, 1, 2, true},
-		{Lowered{Load: 14, Until: epoch}, 2, 1, 2, false},
-		{Lowered{Load: 8.1, Until: epoch}, 2, 1, 2, true},
-		{Lowered{Load: 7.9, Until: epoch}, 2, 1, 2, false},
-		{Lowered{Load: 10}, 2, 1, 2, false},
-		{Lowered{Load: 10, Until: epoch}, 2, 2, 3, false},
-		{Lowered{Load: 10, Until: epoch}, 2, 1, 3, true},
-		{Lowered{Load: 10, Until: epoch}, 2, 0, 1, false},
-		{Lowered{Load: 10, Until: epoch}, 0, 1, 2, false},
-	} {
-		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
-		m.Demand.Now, m.Next.Lowered = 10, c.last
-		v.Target, v.Next.Lowered = c.target, c.left
-		settle.NoteLowered(r, within(r, m), nil)
-		assert.Equal(t, c.undone, m.Next.TooFew.Load > 0, "%+v", c)
-		if c.undone {
-			assert.Equal(t, min(10, c.last.Load), m.Next.TooFew.Load, "neither for this load nor for the one it was for")
-			assert.Equal(t, c.left, v.Next.TooFew)
-		}
-		assert.Equal(t, Lowered{Load: 10}, m.Next.Lowered)
-	}
-}
-
-// What a switch started stays for about its load while it may run beside what it replaces: a little
-// less load takes nothing of it that a little more would start again.
-func TestWhatASwitchStartedStays(t *testing.T) {
-	for name, c := range map[string]struct {
-		since time.Duration
-		load  capacity.Rate
-		stay  int
-	}{
-		"it is under way":     {time.Minute, 10, 4},
-		"a little less load":  {time.Minute, 12, 4},
-		"half the load":       {time.Minute, 20, 1},
-		"twice the load":      {time.Minute, 5, 1},
-		"it has had its time": {2 * time.Minute, 10, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
-			v.Price, v.Load, m.Load = 1, fleet.Load{Unsaturated: 4}, fleet.Load{Saturation: 0.01, Unsaturated: 4}
-			m.Need.Least, m.Demand.Now = v.Rate.Serves()/2, 10
-			m.Next.Lowered, v.Next.Lowered = Lowered{Load: c.load, Until: epoch.Add(2*time.Minute - c.since)}, 4
-			allocate.ShrinkTo(r, within(r, m), allocate.SwitchUnderWay(r, within(r, m)))
-			assert.Equal(t, c.stay, v.Target)
 		})
 	}
 }

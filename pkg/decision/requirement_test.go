@@ -223,7 +223,7 @@ func TestWhoSparesTheSaturated(t *testing.T) {
 		"it has none, and the choice is ours": {0, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Picks: c.picks, Request: request("H100", 1)})
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, ChoosesVictims: c.picks, Request: request("H100", 1)})
 			r.Snapshot.Cluster = machines(2)
 			r.Trial = placement.NewTrial(r.Snapshot.Cluster)
 			v.Load.Saturated = c.saturated
@@ -284,7 +284,7 @@ func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := Variant{
 				Name: "v", Current: len(c.replicas), Ready: len(c.replicas), Request: request("H100", 1), Cost: 10, BatchLimit: 10, BatchSource: serving.BatchStated,
-				Profile: serving.Profile{Base: 100, BatchLimit: 10, KVTokens: 4096}, Startup: 15 * time.Second, Picks: c.picks, Replicas: c.replicas,
+				Profile: serving.Profile{Base: 100, BatchLimit: 10, KVTokens: 4096}, Startup: 15 * time.Second, ChoosesVictims: c.picks, Replicas: c.replicas,
 			}
 			for i := range v.Replicas {
 				v.Replicas[i].Name = fmt.Sprint(i)

@@ -42,7 +42,7 @@ func TestOneFullReplicaKeepsNoFleet(t *testing.T) {
 				for range 20 {
 					s := w.snapshot()
 					v := &s.Models[0].Variants[0]
-					v.Picks = picks
+					v.ChoosesVictims = picks
 					c.change(&v.Replicas[0])
 					var plan Plan
 					plan, memory = Decide(s, policy, memory, RoundFull)
@@ -92,7 +92,7 @@ func TestAFullVictim(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	s := w.snapshot()
 	v := &s.Models[0].Variants[0]
-	v.Picks = true
+	v.ChoosesVictims = true
 	v.Replicas[0].Waiting.Value, v.Replicas[1].Waiting.Value = 9, 7
 	for most, want := range map[int][]string{2: {"a-h100-2", "a-h100-3"}, 1: {"a-h100-1", "a-h100-2", "a-h100-3"}} {
 		policy := demoPolicy()

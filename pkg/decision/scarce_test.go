@@ -187,7 +187,7 @@ func TestRoomThatIsKeptIsScarce(t *testing.T) {
 			w := variantOf(func(it *limit.Variant) { it.In = &Variant{Name: "lacks", Request: request("H100", 8)} })
 			w.Old.Lacked = epoch.Add(-time.Minute)
 			if c.kept != "" {
-				w.Old.Nominated = []Nomination{{Node: c.kept, At: epoch.Add(-time.Minute)}}
+				w.Old.Nominated = []ReservedRoom{{Node: c.kept, At: epoch.Add(-time.Minute)}}
 			}
 			lacks := modelOf(func(it *limit.Model) { it.In, it.Variants = &Model{ID: "lacks"}, []*limit.Variant{w} })
 			r.Policy.Limited, r.Models = true, []*limit.Model{within(r, holds), within(r, lacks)}

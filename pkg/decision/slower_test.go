@@ -80,7 +80,7 @@ func TestWhenALatencyModelIsDoubted(t *testing.T) {
 				itl := onH100.Steady(c.batch, conv).ITL * capacity.Milliseconds(pace)
 				seen = append(seen, serving.Observation{Time: epoch, Point: serving.Point{Shape: conv, Batch: c.batch, ITL: itl}})
 			}
-			l := Learning{Given: c.given, Pace: 1}
+			l := LatencyMemory{Given: c.given, Pace: 1}
 			require.False(t, rate.Doubted(&l, c.given, seen, slo), "nothing was learned yet that could be wrong")
 			l.FittedTo = serving.Learned{Seen: make([]serving.Observation, 1)}
 			require.Equal(t, c.doubt, rate.Doubted(&l, c.given, seen, slo))

@@ -505,11 +505,11 @@ func TestTheNextBestAnswerIsTold(t *testing.T) {
 	assert.Regexp(t, `^\d+ of (a-h100|b-l40s)( and \d+ of b-l40s)? for \d+\.\d\d/h, now \d+\.\d\d/h$`, textOf(b.Alternative))
 	assert.Contains(t, textOf(b.Alternative), fmt.Sprintf("now %.2f/h", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
 	assert.Equal(t, textOf(a.Alternative), textOf(b.Alternative), "it is one of the model's")
-	assert.Regexp(t, `^demand: \d+\.\d\d req/s are required; a replica serves 11\.33$`, textOf(b.Binds))
+	assert.Regexp(t, `^demand: \d+\.\d\d req/s are required; a replica serves 11\.33$`, textOf(b.BoundBy))
 	calm := first(newWorld(5).snapshot(), demoPolicy()).Models[0].Variants[0]
 	assert.Equal(t, ReasonSteady, calm.Reason)
 	// 5*0.85/0.70 = 6.07
-	assert.Regexp(t, `^demand: a scale-down must leave 6\.07 req/s of capacity; a replica serves 18\.81$`, textOf(calm.Binds), "no trigger fired, so nothing is required beyond that")
+	assert.Regexp(t, `^demand: a scale-down must leave 6\.07 req/s of capacity; a replica serves 18\.81$`, textOf(calm.BoundBy), "no trigger fired, so nothing is required beyond that")
 	one := newWorld(74)
 	one.variants = one.variants[:1]
 	assert.Empty(t, textOf(first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative), "a model of one variant has none")
@@ -593,7 +593,7 @@ func TestShareOfTheRoom(t *testing.T) {
 // What was learned on other hardware is forgotten; more CPU or memory is no other hardware.
 func TestOtherHardwareIsLearnedAnew(t *testing.T) {
 	shape := capacity.Shape{Accelerator: "H100", Devices: 2, Pods: 1, MilliCPU: 4000, MemoryBytes: 1 << 30}
-	was := VariantMemory{Curve: serving.Curve{Weight: 1}, Holds: 5, Latency: Learning{Pace: 2}, Sizing: Sizing{Rate: 3}, Lowered: 7}
+	was := VariantMemory{Curve: serving.Curve{Weight: 1}, Holds: 5, Latency: LatencyMemory{Pace: 2}, Sizing: Sizing{Rate: 3}, Lowered: 7}
 	first := was.On(shape)
 	assert.Equal(t, 5.0, first.Holds, "nobody knows on what it was learned")
 	for name, c := range map[string]struct {

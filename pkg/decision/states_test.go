@@ -75,8 +75,8 @@ func tellPlan(text *strings.Builder, m *ModelPlan) {
 		}
 		fmt.Fprintf(text, "  %s: %d (%d ready, %d start, %d of them unschedulable) -> %s (%s), serves %.3f; %s",
 			v.Key.Name, v.Current, v.Ready, v.Starting, v.Unschedulable, desired, v.Reason, v.ServesEach, textOf(v.Message))
-		if textOf(v.Binds) != "" {
-			fmt.Fprintf(text, "; %s", textOf(v.Binds))
+		if textOf(v.BoundBy) != "" {
+			fmt.Fprintf(text, "; %s", textOf(v.BoundBy))
 		}
 		if v.Desired != nil {
 			fmt.Fprintf(text, "; shows %d", v.Shown())
@@ -202,7 +202,7 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 		}
 	}
 	if one(5) {
-		v.Picks = false
+		v.ChoosesVictims = false
 	}
 	if one(6) {
 		v.Surge = 1

@@ -36,7 +36,7 @@ func TestVictims(t *testing.T) {
 
 	plan, _ := Decide(s, policy, Memory{}, RoundFull)
 	assert.Empty(t, plan.Models[0].Variants[0].Victims, "the choice is not ours")
-	v.Picks = true
+	v.ChoosesVictims = true
 	down.Min = 3
 	policy.Variants[Key{Namespace: "ns", Name: "a-h100"}] = down
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)

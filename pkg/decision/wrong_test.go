@@ -596,7 +596,7 @@ func TestAProfileStandsUntilItIsWrong(t *testing.T) {
 	for _, c := range []struct{ before, longer, pace float64 }{
 		{0, 1.4, 1}, {0, 1.6, 1.6}, {1, 1.4, 1}, {1, 0.7, 1}, {1, 0.6, 0.6}, {1.6, 1.4, 1.4}, {1.6, 1, 1},
 	} {
-		l := Learning{Learned: seen(c.longer), Given: onH100, Pace: c.before}
+		l := LatencyMemory{Learned: seen(c.longer), Given: onH100, Pace: c.before}
 		rate.Repace(&l, onH100)
 		assert.InEpsilon(t, c.pace, l.Pace, 1e-9, "%+v", c)
 		l.Pace = 3

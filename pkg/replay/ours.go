@@ -184,7 +184,7 @@ func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Varia
 	in, seen := &o.scenario.Models[index.Model].Variants[index.Variant], &view.Models[index.Model].Variants[index.Variant]
 	v := decision.Variant{
 		Name: in.Name, Current: seen.Replicas, Request: in.Request, Cost: in.Cost, Unpriced: in.Unpriced, Profile: in.Given,
-		BatchLimit: in.Profile.BatchLimit, BatchSource: serving.BatchStated, Picks: true, Startup: o.startup(index, seen.Pods),
+		BatchLimit: in.Profile.BatchLimit, BatchSource: serving.BatchStated, ChoosesVictims: true, Startup: o.startup(index, seen.Pods),
 	}
 	var waiting []Pod
 	for _, pod := range seen.Pods {

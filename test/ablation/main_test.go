@@ -87,12 +87,12 @@ func TestTheTableNamesWhatBuysNothing(t *testing.T) {
 	require.NoError(t, write(&out, []verdict{
 		{rule: &rules[0], cost: change{2, 0.1}, most: "step +4.0% +0.00"}, {rule: &rules[1]},
 	}))
-	assert.Equal(t, `WITHOUT           COST          MET THE SLO  SCENARIOS THAT FAIL  CHANGES MOST
-switch-mix        +2.00% ±0.10  +0.00 ±0.00  none                 step +4.0% +0.00
-switch-under-way  +0.00% ±0.00  +0.00 ±0.00  none                 nothing
+	assert.Equal(t, `WITHOUT        COST          MET THE SLO  SCENARIOS THAT FAIL  CHANGES MOST
+switch-mix     +2.00% ±0.10  +0.00 ±0.00  none                 step +4.0% +0.00
+switch-seldom  +0.00% ±0.00  +0.00 ±0.00  none                 nothing
 
 Rules that buy nothing here. They stay only for a promise of the documentation or a fault that somebody reported:
-  switch-under-way: a mix that is gone to is kept for about its load
+  switch-seldom: after a switch no other one is made for a while
 `, out.String())
 }
 

@@ -21,12 +21,8 @@ type cut struct {
 // policies, the window of scale-down, room, priorities.
 var rules = []rule{
 	{"switch-mix", "a model switches to a cheaper mix of variants", cut{"decision/allocate/replace.go", "ReplaceMix", "", "return nil, false"}},
-	{"switch-under-way", "a mix that is gone to is kept for about its load", cut{"decision/allocate/replace.go", "SwitchUnderWay", "", "return nil"}},
-	{"switch-undone", "a switch whose replicas go again is not made again", cut{"decision/settle/lowered.go", "judgeSwitch", "", "return"}},
-	{"switch-owes", "nobody switches back before a switch has paid", cut{"decision/allocate/saving.go", "goesBack", "", "return false"}},
+	{"switch-seldom", "after a switch no other one is made for a while", cut{"decision/allocate/replace.go", "tooSoon", "", "return false"}},
 	{"too-few", "what a scale-down left in vain is not left again", cut{"decision/allocate/replace.go", "TooFewLeft", "", "return false"}},
-	{"clients-wait", "more requests with no more in flight are no more load", cut{"decision/need/lowered.go", "workSince", "", "return m.Work()"}},
-	{"chance-is-same", "more by chance is the same load, where no rate is known", cut{"decision/need/lowered.go", "About", "", "return load * ModelHeadroom"}},
 	{"no-far-stretch", "replicas of unknown rate at most halve at once", cut{"decision/allocate/shrink.go", "asFar", "", "return 0"}},
 	{"misfits-go", "replicas that miss the SLO go while others lack room", cut{"decision/allocate/shrink.go", "RelieveMisfits", "", "return"}},
 	{"worth-its-price", "a dear replica is bought for what is likelier to come", cut{"decision/allocate/price.go", "LeaveDear", "", "return"}},

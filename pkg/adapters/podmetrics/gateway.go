@@ -104,7 +104,7 @@ func (g *gateway) resolve(ctx context.Context) ([]*endpoint, error) {
 	defer g.mu.Unlock()
 	g.failure = nil
 	if err != nil {
-		g.failure = fmt.Errorf("resolving %s: %w", g.url.Hostname(), settings.Steady(err))
+		g.failure = fmt.Errorf("resolving %s: %w", g.url.Hostname(), settings.StableError(err))
 		return g.all(), g.failure
 	}
 	endpoints := make(map[netip.Addr]*endpoint, len(addresses))

@@ -31,7 +31,7 @@ func (v vocabulary) scrape(ctx context.Context, client *http.Client, address *ur
 		if errors.As(err, &failed) { // which would name the address once more
 			err = failed.Err
 		}
-		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), settings.Steady(err))
+		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), settings.StableError(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
@@ -44,7 +44,7 @@ func (v vocabulary) scrape(ctx context.Context, client *http.Client, address *ur
 		err = errors.New("the page ends within a line: its server may have ended while it answered")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), settings.Steady(err))
+		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), settings.StableError(err))
 	}
 	return found, nil
 }

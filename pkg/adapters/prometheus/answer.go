@@ -23,7 +23,7 @@ import (
 // same each time.
 func cause(err error) error {
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return settings.Steady(failed.Err)
+		return settings.StableError(failed.Err)
 	}
 	// So the decoder ends its errors, which quote what it read.
 	if strings.Contains(err.Error(), ", error found in #") {

@@ -142,7 +142,7 @@ func (c *Client) kind(ctx context.Context, t target, find func(context.Context, 
 	case apimeta.IsNoMatchError(err):
 		return served{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
 	case err != nil:
-		return served{}, fmt.Errorf("%s: finding its resource: %w", t, settings.Steady(err))
+		return served{}, fmt.Errorf("%s: finding its resource: %w", t, settings.StableError(err))
 	case !kind.namespaced:
 		return served{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
 	}

@@ -121,5 +121,5 @@ func (t target) explain(err error, resource schema.GroupResource, verb string) e
 	case apierrors.IsNotFound(err):
 		return &NotFoundError{target: t, err: err}
 	}
-	return fmt.Errorf("%s: %s of its scale: %w", t, verb, settings.Steady(err))
+	return fmt.Errorf("%s: %s of its scale: %w", t, verb, settings.StableError(err))
 }

@@ -61,7 +61,7 @@ func (m *mean) sample() decision.Sample {
 // predict is what the latency model says of a replica that has the mean of the load. The
 // model is the learned one, else the given one, within the limits of the server. False
 // means that there is none, or that a replica's load is not known.
-func predict(v *decision.Variant, learning decision.Learning, now time.Time, limit time.Duration) (serving.At, bool) {
+func predict(v *decision.Variant, learning decision.LatencyMemory, now time.Time, limit time.Duration) (serving.At, bool) {
 	profile := v.Profile
 	if learning.Estimate.Usable() {
 		profile = learning.Estimate.Profile

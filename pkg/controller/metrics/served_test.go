@@ -23,27 +23,27 @@ func TestPredictedLatencyStandsBesideTheObservedOne(t *testing.T) {
 	old.Served = at(noon.Add(-time.Hour), 3)
 	learned := flat
 	learned.Base = 40
-	usable := decision.Learning{Estimate: serving.Estimate{Profile: learned, Confidence: serving.UsableConfidence}}
+	usable := decision.LatencyMemory{Estimate: serving.Estimate{Profile: learned, Confidence: serving.UsableConfidence}}
 	doubtful := usable
 	doubtful.Estimate.Confidence = serving.UsableConfidence / 2
 	cases := []struct {
 		name     string
 		given    serving.Profile
-		learning decision.Learning
+		learning decision.LatencyMemory
 		replicas []decision.Replica
 		// predicted ITL in seconds; 0 means no series.
 		predicted float64
 		// observed says that there is one without it.
 		observed bool
 	}{
-		{"the given model", flat, decision.Learning{}, []decision.Replica{busy}, 0.02, false},
-		{"an idle replica beside", flat, decision.Learning{}, []decision.Replica{busy, idle}, 0.02, false},
+		{"the given model", flat, decision.LatencyMemory{}, []decision.Replica{busy}, 0.02, false},
+		{"an idle replica beside", flat, decision.LatencyMemory{}, []decision.Replica{busy, idle}, 0.02, false},
 		{"the learned model", flat, usable, []decision.Replica{busy}, 0.04, false},
 		{"too little was seen", flat, doubtful, []decision.Replica{busy}, 0.02, false},
-		{"no model", serving.Profile{}, decision.Learning{}, []decision.Replica{busy}, 0, true},
-		{"nothing is served", flat, decision.Learning{}, []decision.Replica{idle}, 0, false},
-		{"the load of one is not known", flat, decision.Learning{}, []decision.Replica{busy, old}, 0, true},
-		{"nobody serves", flat, decision.Learning{}, nil, 0, false},
+		{"no model", serving.Profile{}, decision.LatencyMemory{}, []decision.Replica{busy}, 0, true},
+		{"nothing is served", flat, decision.LatencyMemory{}, []decision.Replica{idle}, 0, false},
+		{"the load of one is not known", flat, decision.LatencyMemory{}, []decision.Replica{busy, old}, 0, true},
+		{"nobody serves", flat, decision.LatencyMemory{}, nil, 0, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,7 +52,6 @@ func To(r *limit.Round, ordered []*limit.Model, found Answer) {
 	switches := 0
 	for _, m := range ordered {
 		m.Next.Cheaper = m.Old.Cheaper
-		judgeSaving(r, m)
 		switch m.Need.Want {
 		case need.WantMore:
 			m.Next.Cheaper = time.Time{}
@@ -62,9 +61,6 @@ func To(r *limit.Round, ordered []*limit.Model, found Answer) {
 			if begins {
 				switches++
 			} else {
-				if mix == nil {
-					mix = SwitchUnderWay(r, m)
-				}
 				ShrinkTo(r, m, mix)
 			}
 		default:

@@ -10,6 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/need"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/rate"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
@@ -35,15 +36,15 @@ func ReplaceMix(r *limit.Round, m *limit.Model, ideal map[*limit.Variant]int, ma
 	if m.Evidence != signal.EvidenceFull || r.Policy.Horizon <= 0 || !m.Rated && m.Need.Least > 0 {
 		return nil, false
 	}
-	candidates, need := MixOf(m)
+	candidates, rateNeeded := MixOf(m)
 	began := len(r.Placed)
 	// They may show to serve a little less than they are taken to.
-	need *= 1 + rate.SamePoint
-	best := CheapestAllowed(r, candidates, swapsOf(r, m, candidates, r.Eventually), need, func(v *limit.Variant) int { return v.Target }, ideal, false, func([]int) {})
+	rateNeeded *= 1 + rate.SamePoint
+	best := CheapestAllowed(r, candidates, swapsOf(r, m, candidates, r.Eventually), rateNeeded, func(v *limit.Variant) int { return v.Target }, ideal, false, func([]int) {})
 	change := ChangeTo(candidates, best.Replicas)
 	mix = change.Mix
-	// Another model that lacks the room does not wait until a switch has paid.
-	pays := PaysOff(m, candidates, mix, &best) && (change.lacked || !goesBack(r, m, mix))
+	// Another model that lacks the room does not wait.
+	pays := PaysOff(m, candidates, mix, &best) && (change.lacked || !tooSoon(r, m, mix))
 	if may = may && !IsChanging(m); may {
 		m.Next.Cheaper = time.Time{}
 		if pays {
@@ -51,16 +52,16 @@ func ReplaceMix(r *limit.Round, m *limit.Model, ideal map[*limit.Variant]int, ma
 		}
 	}
 	// A saving waits; another model that lacks the room does not.
-	lasts := pays && !m.Next.Cheaper.IsZero() && (change.lacked || !slices.ContainsFunc(candidates, func(v *limit.Variant) bool {
+	stays := pays && !m.Next.Cheaper.IsZero() && (change.lacked || !slices.ContainsFunc(candidates, func(v *limit.Variant) bool {
 		return r.Snapshot.Time.Sub(m.Next.Cheaper) < v.Policy.Down.Window
 	}))
-	if !lasts || !may {
+	if !stays || !may {
 		TakeBack(r, began)
 	}
 	if may && !pays {
-		tellDearer(r, m, candidates, need)
+		tellDearer(r, m, candidates, rateNeeded)
 	}
-	if !lasts {
+	if !stays {
 		return nil, false
 	}
 	return mix, may && startMix(r, m, candidates, &change)
@@ -102,19 +103,42 @@ func (c *MixChange) says(more int) contract.Finding {
 
 // startMix starts as many of the mix as scaleUp allows now, and reports whether any.
 func startMix(r *limit.Round, m *limit.Model, candidates []*limit.Variant, c *MixChange) (begins bool) {
-	beside := time.Duration(0)
+	goesOn := !tooSoon(r, m, c.Mix) && r.Snapshot.Time.Sub(m.Old.Switched.At) < m.Old.Switched.Pause
+	var to []string
 	for _, v := range candidates {
 		more := min(c.Mix[v]-v.Target, r.MayAdd(v))
 		if more = r.HeldUp(v, v.Target+more, v.Target+more) - v.Target; more > 0 {
 			v.Step(contract.StageAllocation, v.Target+more, contract.ReasonCheaperVariant, c.says(more))
-			begins, beside = true, max(beside, BesideFor(m, candidates, v))
+			to = append(to, v.In.Name)
 		}
 	}
-	if begins {
-		owe(r, m, candidates, c.Mix)
-		LeaveAt(m, contract.Lowered{Load: m.Work(), Until: r.Snapshot.Time.Add(beside)}, With(c.Mix))
+	if len(to) > 0 && !goesOn {
+		m.Next.Switched = contract.Switched{At: r.Snapshot.Time, Pause: pauseAfter(&m.Old.Switched, r.Snapshot.Time), To: to}
 	}
-	return begins
+	return len(to) > 0
+}
+
+// lasts is how many times as long as its pause a switch must have been the last one to have been worth it.
+const lasts = 3
+
+// pauseAfter is for how long no other switch is made after one now. It is longer where the one before did
+// not last.
+func pauseAfter(last *contract.Switched, now time.Time) time.Duration {
+	if now.Sub(last.At) >= lasts*last.Pause {
+		return need.LeastBelieved
+	}
+	return need.PauseAfter(last.Pause)
+}
+
+// tooSoon reports whether a switch to the mix is another one than the last, of which it is not known yet
+// whether it lasts. What grows again did not last, unless its replicas did not come up: these have a
+// back-off of their own.
+func tooSoon(r *limit.Round, m *limit.Model, mix map[*limit.Variant]int) bool {
+	last := &m.Old.Switched
+	return r.Snapshot.Time.Sub(last.At) < last.Pause && slices.ContainsFunc(m.Variants, func(v *limit.Variant) bool {
+		gone := v.Target == 0 && v.Old.Backoff == (contract.Backoff{})
+		return With(mix)(v) > v.Target && (gone || !slices.Contains(last.To, v.In.Name))
+	})
 }
 
 // PaysOff reports whether it is worth it to go to the mix, which may stay then.
@@ -213,18 +237,6 @@ func BesideFor(m *limit.Model, candidates []*limit.Variant, v *limit.Variant) ti
 	return cmp.Or(v.In.Startup, m.Lead) + longest
 }
 
-// SwitchUnderWay is the mix of a switch that is under way, whose replicas stay for about its load; nil
-// without one.
-func SwitchUnderWay(r *limit.Round, m *limit.Model) map[*limit.Variant]int {
-	last := m.Next.Lowered
-	if !r.Snapshot.Time.Before(last.Until) || !signal.Near(float64(m.Work()), float64(last.Load), signal.SettledWithin) {
-		return nil
-	}
-	mix := make(map[*limit.Variant]int, len(m.Variants))
-	signal.Each(m.Variants, func(v *limit.Variant) { mix[v] = v.Next.Lowered })
-	return mix
-}
-
 // tellDearer says which variants would serve for less and lack room.
 func tellDearer(r *limit.Round, m *limit.Model, candidates []*limit.Variant, need capacity.Rate) {
 	if !slices.ContainsFunc(candidates, r.Full) {
@@ -235,14 +247,6 @@ func tellDearer(r *limit.Round, m *limit.Model, candidates []*limit.Variant, nee
 		if ideal.Replicas[i] > v.Target && r.Full(v) {
 			v.Fact(contract.ReasonNoSlots, r.Crowded(v))
 		}
-	}
-}
-
-// LeaveAt keeps in mind that so many replicas of each variant are to be left.
-func LeaveAt(m *limit.Model, lowered contract.Lowered, replicas func(*limit.Variant) int) {
-	m.Next.Lowered = lowered
-	for _, v := range m.Variants {
-		v.Next.Lowered = replicas(v)
 	}
 }
 

@@ -51,9 +51,9 @@ type Cache struct {
 	Held float64
 }
 
-// Full is what a replica of a variant does which others wait for: it may be full with few
+// ObservedLimit is what a replica of a variant does which others wait for: it may be full with few
 // requests in service, as where long prompts keep it busy, and its KV cache does not tell.
-type Full struct {
+type ObservedLimit struct {
 	// InService is how many requests it has in service then, and 0 means unknown; Rate is what
 	// it serves then.
 	InService float64
@@ -68,8 +68,8 @@ type Full struct {
 	Sure bool
 }
 
-// Learning is what is known of one variant's latency from what its replicas showed.
-type Learning struct {
+// LatencyMemory is what is known of one variant's latency from what its replicas showed.
+type LatencyMemory struct {
 	// Learned holds what was seen, FittedTo what of it an estimate was last made of, and
 	// Fitted is when.
 	Learned, FittedTo serving.Learned

@@ -44,7 +44,7 @@ func (m *VariantMemory) On(shape capacity.Shape) *VariantMemory {
 	}
 	next := *m
 	if next.Hardware != (capacity.Shape{}) {
-		next.Curve, next.Holds, next.Full, next.Latency, next.Sizing = serving.Curve{}, 0, Full{}, Learning{}, Sizing{}
+		next.Curve, next.Holds, next.Full, next.Latency, next.Sizing = serving.Curve{}, 0, ObservedLimit{}, LatencyMemory{}, Sizing{}
 	}
 	next.Hardware = shape
 	return &next
@@ -58,7 +58,7 @@ func (m *VariantMemory) Of(target string) *VariantMemory {
 	}
 	next := *m
 	next.History, next.Conflict, next.Written = nil, Conflict{}, false
-	next.NoPod, next.Refused, next.Unseen, next.Backoff = time.Time{}, time.Time{}, Unseen{}, Backoff{}
+	next.NoPod, next.Refused, next.StartupWait, next.Backoff = time.Time{}, time.Time{}, StartupWait{}, Backoff{}
 	return &next
 }
 
@@ -80,7 +80,7 @@ type VariantMemory struct {
 	// It is seen anew with the first replica that serves.
 	Holds float64
 	// Full is what a full replica was seen to do. A new leader has to see a queue again.
-	Full Full
+	Full ObservedLimit
 	// Batch is what was seen of how many requests a replica takes at once. A new leader takes
 	// a limit that nobody stated for none until requests wait at it.
 	Batch Batch
@@ -89,7 +89,7 @@ type VariantMemory struct {
 	Cache Cache
 	// Latency is what the replicas showed of their latency. Until enough is seen anew
 	// the given profile is used, or one that is borrowed.
-	Latency Learning
+	Latency LatencyMemory
 	// Sizing is the rate that one replica serves within the promise. It is found anew.
 	Sizing Sizing
 	// Hardware is the shape on which all of that was learned, without its CPU and memory. A new
@@ -98,7 +98,7 @@ type VariantMemory struct {
 	// History is what the target asked for and what was wanted of it, oldest first. A
 	// new leader holds scale-down for one stabilization window, counts the periods of
 	// rate policies anew, and takes the replicas as they are for its own.
-	History []Stretch
+	History []HistoryEntry
 	// TargetUID is the target whose History and Conflict that is. A new leader takes the one
 	// that it sees for it.
 	TargetUID string
@@ -116,22 +116,19 @@ type VariantMemory struct {
 	Lacked time.Time
 	// Nominated is where other models make room for more replicas, one each. A new leader may
 	// see somebody else take it.
-	Nominated []Nomination
-	// Lowered is how many replicas the model's last scale-down left, or its last switch is to
-	// leave, and TooFew how many one did that had to be undone. A new leader does not know.
+	Nominated []ReservedRoom
+	// Lowered is how many replicas the model's last scale-down left, and TooFew how many one did
+	// that had to be undone. A new leader does not know.
 	Lowered, TooFew int
-	// Moved is how many more, or fewer, replicas the model's last switch is to leave. A new leader may
-	// switch back before it has paid.
-	Moved int
 	// Odd are the replicas that were unlike the others, by name. A new leader counts them for what
 	// the others do until it has seen them for a metrics window.
 	Odd []Odd
 	// Stuck are the replicas whose requests nobody serves, by name. A new leader counts them as busy
 	// for some metrics windows more.
 	Stuck []Stuck
-	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
+	// StartupWait is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
-	Unseen Unseen
+	StartupWait StartupWait
 	// Backoff is set once replicas found no node, or did not start. A new leader may try
 	// the variant again at once.
 	Backoff Backoff
@@ -166,11 +163,11 @@ type ModelMemory struct {
 	// ShownCheaper is the same of all variants, where some are in mode Off and others are not. A new
 	// leader shows such a switch later.
 	ShownCheaper time.Time
-	// Lowered is the last scale-down or switch to another mix, and TooFew one that had to be
-	// undone. A new leader may make one again that it would know to be undone.
+	// Lowered is the last scale-down, and TooFew one that had to be undone. A new leader may make one
+	// again that it would know to be undone.
 	Lowered Lowered
 	TooFew  TooFew
-	// Switched is the last switch to another mix. A new leader may switch back before it has paid.
+	// Switched is the last switch to another mix. A new leader may switch back at once.
 	Switched Switched
 	// Active is when something was last asked of the model. A new leader counts the
 	// retention period anew.
@@ -180,8 +177,16 @@ type ModelMemory struct {
 	Gateway Gateway
 }
 
-// Stretch is a time during which the numbers of a variant stayed the same.
-type Stretch struct {
+// Switched is a switch to another mix of variants: when it was, which variants grew, and for how long no
+// other one is made. Where prices cross again and again, each switch costs more than it saves.
+type Switched struct {
+	At    time.Time
+	Pause time.Duration
+	To    []string
+}
+
+// HistoryEntry is a time during which the numbers of a variant stayed the same.
+type HistoryEntry struct {
 	// From and Until are the first and the last round of it.
 	From, Until time.Time
 	// Replicas is what the target asked for, Wanted what was wanted before behavior, Needed
@@ -192,19 +197,14 @@ type Stretch struct {
 	Decided bool
 }
 
-// Lowered is a scale-down: the work that was to be carried, the most since, and how many requests
-// the replicas had. Short is set
-// where more was wanted all the same, by the promise, so that a trigger alone says later that
-// too few were left; and Until where it is a switch to another mix, whose dearer replicas go
-// when the new ones serve: until then those stay for about this load.
+// Lowered is a scale-down: the work that was to be carried, and the most since. Short is set where more
+// was wanted all the same, by the promise, so that a trigger alone says later that too few were left.
 type Lowered struct {
 	Load, Most capacity.Rate
-	InFlight   float64
 	Short      bool
-	Until      time.Time
 }
 
-// TooFew is that what a scale-down or a switch left did not suffice for a load within a promise.
+// TooFew is that what a scale-down left did not suffice for a load within a promise.
 type TooFew struct {
 	At time.Time
 	// Pause is how long it is believed. It may have been for a reason that passed, so it is tried
@@ -236,15 +236,15 @@ type Gateway struct {
 	Unseen time.Time
 }
 
-// Unseen is how long replicas were given to start, of which none did.
-type Unseen struct {
+// StartupWait is how long replicas were given to start, of which none did.
+type StartupWait struct {
 	// Now is how long the oldest starts, and Before the longest that one was given before.
 	Now, Before time.Duration
 }
 
-// Nomination is a node on which room is made, by a variant that is to go down to so many replicas
+// ReservedRoom is a node on which room is made, by a variant that is to go down to so many replicas
 // for it.
-type Nomination struct {
+type ReservedRoom struct {
 	Node string
 	At   time.Time
 	By   Key
@@ -263,9 +263,9 @@ type Backoff struct {
 }
 
 // Before is the variant's last stretch, if there is one.
-func (m *VariantMemory) Before() (Stretch, bool) {
+func (m *VariantMemory) Before() (HistoryEntry, bool) {
 	if len(m.History) == 0 {
-		return Stretch{}, false
+		return HistoryEntry{}, false
 	}
 	return m.History[len(m.History)-1], true
 }
@@ -273,14 +273,14 @@ func (m *VariantMemory) Before() (Stretch, bool) {
 // Record is the history with one more round, without what ended longer than span ago; but
 // for the last of these, which shows that the span is covered. It shares nothing with the
 // history before.
-func Record(history []Stretch, now Stretch, span time.Duration) []Stretch {
+func Record(history []HistoryEntry, now HistoryEntry, span time.Duration) []HistoryEntry {
 	first := 0
 	for i := range history {
 		if now.From.Sub(history[i].Until) >= span {
 			first = i
 		}
 	}
-	next := make([]Stretch, len(history)-first, len(history)-first+1)
+	next := make([]HistoryEntry, len(history)-first, len(history)-first+1)
 	copy(next, history[first:])
 	if n := len(next); n > 0 {
 		last, same := &next[n-1], now
@@ -302,7 +302,7 @@ func (m *Memory) UpTo(now time.Time) *Memory {
 	}
 	next := Memory{Time: now, Variants: make(map[Key]*VariantMemory, len(m.Variants)), Models: make(map[ModelKey]*ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Full: v.Full, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing, Hardware: v.Hardware}
+		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Full: v.Full, Latency: LatencyMemory{Estimate: v.Latency.Estimate}, Sizing: v.Sizing, Hardware: v.Hardware}
 		kept.Full.Fed = Earlier(v.Full.Fed, now)
 		kept.Curve.Updated, kept.Sizing.Found = Earlier(v.Curve.Updated, now), Earlier(v.Sizing.Found, now)
 		next.Variants[key] = kept

@@ -95,9 +95,9 @@ type VariantPlan struct {
 	Reason Reason
 	// Message says the same for people, in one sentence.
 	Message Finding
-	// Binds says what keeps Desired from being another number, Alternative which
+	// BoundBy says what keeps Desired from being another number, Alternative which
 	// variant would have been the next best answer; it says nothing when there is none.
-	Binds, Alternative Finding
+	BoundBy, Alternative Finding
 	// Conditions that hold for the variant now, in the order of the stages that
 	// found them. What is not listed is not the case.
 	Facts []Fact

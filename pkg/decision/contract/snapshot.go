@@ -135,9 +135,9 @@ type Variant struct {
 	// so for Settling: a StatefulSet does that unless podManagementPolicy is Parallel.
 	Ordered  bool
 	Settling time.Duration
-	// Picks is set when we may choose which replicas go on a scale-down. Numbered is set where
+	// ChoosesVictims is set when we may choose which replicas go on a scale-down. Numbered is set where
 	// the one with the highest number goes: of a StatefulSet or a LeaderWorkerSet.
-	Picks, Numbered bool
+	ChoosesVictims, Numbered bool
 	// First is the number of the first replica where they are numbered: a StatefulSet may begin
 	// with another one than 0.
 	First int

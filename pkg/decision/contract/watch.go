@@ -131,16 +131,3 @@ func (l *lately) See(rate float64, at time.Time, long time.Duration) extent {
 	}
 	return l.Now.over(l.Before)
 }
-
-// Switched is the last switch to another mix of variants. Prices that cross again and again make each
-// switch cost more than it saves.
-type Switched struct {
-	// At is when it began, and Until how long its replicas run beside those that they replace.
-	At, Until time.Time
-	// Owes is what the way there and back costs, less what was saved until Seen, in units of cost
-	// times hours.
-	Owes capacity.Cost
-	Seen time.Time
-	// Pause is how long nobody goes back while it has not paid.
-	Pause time.Duration
-}

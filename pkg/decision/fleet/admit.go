@@ -100,5 +100,7 @@ func (v *Variant) Guesses() bool {
 	}
 }
 
-// Picks reports whether it is ours to choose which replicas of the variant go.
-func (v *Variant) Picks() bool { return v.In.Picks && !v.In.Rolling && v.Unknown() == nil }
+// ChoosesVictims reports whether it is ours to choose which replicas of the variant go.
+func (v *Variant) ChoosesVictims() bool {
+	return v.In.ChoosesVictims && !v.In.Rolling && v.Unknown() == nil
+}

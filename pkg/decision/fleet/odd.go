@@ -93,7 +93,7 @@ func (m *Model) Empty() int {
 // was seen to be like them, or is gone. During a rolling update they differ by what they are.
 func (v *Variant) JudgeOdd(m *Model) Odd {
 	gone := v.deadOf()
-	found := Odd{First: v.Picks(), lost: slices.Repeat([]float64{1}, len(gone))}
+	found := Odd{First: v.ChoosesVictims(), lost: slices.Repeat([]float64{1}, len(gone))}
 	if v.In.Rolling {
 		return found
 	}

@@ -127,7 +127,7 @@ func (v *Variant) FleetOf(startup time.Duration) Fleet {
 		return f
 	}
 	deadline, unseen := v.StartupDeadline(startup)
-	v.Next.Unseen = unseen
+	v.Next.StartupWait = unseen
 	failing := 0
 	for i := range v.In.Starting {
 		s := &v.In.Starting[i]
@@ -166,8 +166,8 @@ func (v *Variant) FleetOf(startup time.Duration) Fleet {
 
 // StartupDeadline is how long a starting replica of the variant is taken to come up. Where
 // some were given up, and none came up since, the next ones have twice as long as those had.
-func (v *Variant) StartupDeadline(startup time.Duration) (time.Duration, contract.Unseen) {
-	u := contract.Unseen{Before: v.Old.Unseen.Before}
+func (v *Variant) StartupDeadline(startup time.Duration) (time.Duration, contract.StartupWait) {
+	u := contract.StartupWait{Before: v.Old.StartupWait.Before}
 	for i := range v.In.Starting {
 		if s := &v.In.Starting[i]; !s.Unscheduled() && !s.Failing {
 			u.Now = max(u.Now, v.Round.Snapshot.Time.Sub(s.Since))
@@ -177,8 +177,8 @@ func (v *Variant) StartupDeadline(startup time.Duration) (time.Duration, contrac
 	switch {
 	case v.In.BegunAfter(last.Until):
 		u.Before = 0
-	case u.Now < v.Old.Unseen.Now:
-		u.Before = max(u.Before, v.Old.Unseen.Now)
+	case u.Now < v.Old.StartupWait.Now:
+		u.Before = max(u.Before, v.Old.StartupWait.Now)
 	}
 	least := v.Round.Policy.StartupDeadline
 	if startup > 0 {

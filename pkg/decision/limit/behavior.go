@@ -11,7 +11,7 @@ import (
 // Decided is the history since the variant was last held or changed by somebody else, or
 // rounds were missing: what was wanted before that no longer counts, so that nothing is removed
 // for a window.
-func (v *Variant) Decided() []contract.Stretch {
+func (v *Variant) Decided() []contract.HistoryEntry {
 	past := v.Old.History
 	if v.Anew {
 		return nil

@@ -47,7 +47,7 @@ func (r *Round) Reserve() {
 // Nominated is room that is kept for one replica: the node, whether it fits there now, and whether
 // who gives it goes.
 type Nominated struct {
-	contract.Nomination
+	contract.ReservedRoom
 
 	// Index is that of the node.
 	Index      int

@@ -244,7 +244,7 @@ func (m *Model) tellShort(n *Need) {
 // Spares reports whether no saturated replica goes while another one can.
 func (m *Model) Spares() bool {
 	return !slices.ContainsFunc(m.Variants, func(v *rate.Variant) bool {
-		return v.Load.Saturated > 0 && !v.Picks()
+		return v.Load.Saturated > 0 && !v.ChoosesVictims()
 	})
 }
 

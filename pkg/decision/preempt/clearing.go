@@ -99,7 +99,7 @@ func (c *Clearing) Make(m *limit.Model, v *limit.Variant, equals, atOnce bool) b
 	if at < 0 {
 		return false
 	}
-	made := contract.Nomination{Node: c.Room.Nodes[at].Name, At: c.now}
+	made := contract.ReservedRoom{Node: c.Room.Nodes[at].Name, At: c.now}
 	for _, g := range gone {
 		w := g.V
 		if atOnce {
@@ -120,7 +120,7 @@ func (c *Clearing) Make(m *limit.Model, v *limit.Variant, equals, atOnce bool) b
 	c.Room.Put(v.In.Request, at)
 	c.note(at, gone)
 	v.Nominated = slices.DeleteFunc(v.Nominated, func(n limit.Nominated) bool { return !n.Goes })
-	v.Nominated = append(v.Nominated, limit.Nominated{Nomination: made, Index: at, Fits: false, Goes: atOnce})
+	v.Nominated = append(v.Nominated, limit.Nominated{ReservedRoom: made, Index: at, Fits: false, Goes: atOnce})
 	return true
 }
 

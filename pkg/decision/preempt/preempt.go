@@ -160,7 +160,7 @@ func GiversOf(r *limit.Round, models []*limit.Model) [][]Giver {
 				return
 			}
 			all := allocate.Removable(r, v, v.Target, nil, nodes)
-			if !v.In.Picks && !v.In.Numbered && slices.ContainsFunc(all, func(p placement.Replica) bool { return p.Node != all[0].Node }) {
+			if !v.In.ChoosesVictims && !v.In.Numbered && slices.ContainsFunc(all, func(p placement.Replica) bool { return p.Node != all[0].Node }) {
 				return
 			}
 			for _, p := range all {

@@ -13,7 +13,7 @@ import (
 // others did without a queue is not full but slow, for a reason that more replicas may share.
 // Where none was ever without one, as after a start with more requests than they serve, what
 // they show is all that is known.
-func IsFull(f *contract.Full) bool {
+func IsFull(f *contract.ObservedLimit) bool {
 	return f.Sure && f.InService > 0 && f.Rate >= (1-signal.SettledWithin)*f.Unfed
 }
 
@@ -21,10 +21,10 @@ func IsFull(f *contract.Full) bool {
 // most of them were fed: those that just began show less, and so do those whose queue drains,
 // before it is gone from the window's mean. It stands until one has more in service, or the
 // requests have other lengths.
-func (v *Variant) fullOf(shape capacity.TokenShape) contract.Full {
+func (v *Variant) fullOf(shape capacity.TokenShape) contract.ObservedLimit {
 	full, fed, began, most, fullest := v.Old.Full, 0, 0, 0.0, &contract.Replica{}
 	if v.In.Rolling || !signal.SameShape(full.Shape, shape) {
-		full = contract.Full{Shape: shape}
+		full = contract.ObservedLimit{Shape: shape}
 	}
 	for i := range v.In.Replicas {
 		p := &v.In.Replicas[i]

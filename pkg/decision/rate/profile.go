@@ -293,7 +293,7 @@ func (m *Model) WatchLatency() {
 		l := &v.Next.Latency
 		if given := v.In.Profile; given.Known() && l.Given.Known() && given != l.Given {
 			// Who states another one knows of another server.
-			*l = contract.Learning{Given: given, Pace: 1, Fitted: l.Fitted}
+			*l = contract.LatencyMemory{Given: given, Pace: 1, Fitted: l.Fitted}
 		}
 		if v.In.Rolling {
 			// What is seen now may be either version.
@@ -319,7 +319,7 @@ func (m *Model) WatchLatency() {
 // a token takes another time at most of them. What a few requests took is a third off; less
 // than that tells where the promise is missed as well. Before anything was learned nothing is wrong
 // with it but its pace.
-func Doubted(l *contract.Learning, given serving.Profile, seen []serving.Observation, slo capacity.SLO) bool {
+func Doubted(l *contract.LatencyMemory, given serving.Profile, seen []serving.Observation, slo capacity.SLO) bool {
 	model := signal.LearnedModel(l, given)
 	var paces, tokens []float64
 	for _, o := range seen {
@@ -367,7 +367,7 @@ func Fit(r *signal.Round, variants []*Variant) {
 	for _, v := range unfitted[:min(FitsPerRound, len(unfitted))] {
 		l, lately := &v.Next.Latency, r.Snapshot.Time.Add(-r.Policy.Freshness.Ageing)
 		if JudgeChange(l, v.In.Profile, lately) {
-			v.Next.Curve, v.Next.Full = serving.Curve{}, contract.Full{}
+			v.Next.Curve, v.Next.Full = serving.Curve{}, contract.ObservedLimit{}
 			// That was confirmed.
 			v.Next.Sizing.Doubted = r.Snapshot.Time.Add(-r.Policy.Window)
 		}
@@ -379,7 +379,7 @@ func Fit(r *signal.Round, variants []*Variant) {
 // Estimate makes a latency model of what was learned. While the given profile is right about
 // what was seen lately, what took another time was seen in a slowdown that is over: it counts
 // again when it is seen again.
-func Estimate(l *contract.Learning, given serving.Profile, lately serving.Learned) {
+func Estimate(l *contract.LatencyMemory, given serving.Profile, lately serving.Learned) {
 	seen := l.Learned
 	if given.Known() && len(lately.Seen) > 0 && signal.Same(lately.Pace(given), signal.SameServer) {
 		seen = seen.Like(given, signal.WrongPace)
@@ -396,7 +396,7 @@ func Estimate(l *contract.Learning, given serving.Profile, lately serving.Learne
 // JudgeChange finds out, where the server may have changed some time ago, whether it is another
 // one: one that takes another time for a token than the estimate says. Then the estimate is paced,
 // and what the one before showed is forgotten; so it is where it was too little for an estimate.
-func JudgeChange(l *contract.Learning, given serving.Profile, before time.Time) bool {
+func JudgeChange(l *contract.LatencyMemory, given serving.Profile, before time.Time) bool {
 	if l.Changed.IsZero() || l.Changed.After(before) {
 		return false
 	}
@@ -414,7 +414,7 @@ func JudgeChange(l *contract.Learning, given serving.Profile, before time.Time) 
 
 // Repace finds the pace of the given profile anew. It stands as it is until it showed to be
 // wrong.
-func Repace(l *contract.Learning, given serving.Profile) {
+func Repace(l *contract.LatencyMemory, given serving.Profile) {
 	pace := l.Learned.Pace(given)
 	if wrong := !signal.Same(pace, signal.WrongPace) || l.Given == given && l.Pace != 1 && l.Pace != 0; !wrong {
 		pace = 1

@@ -59,7 +59,7 @@ func heldFor(m *limit.Model, v *limit.Variant) time.Duration {
 // HighestNeeded is the highest number that was needed within the window, now included, and
 // for how long such a number is held. What was wanted, also for a forecast alone, is given one
 // start-up, the time in which it would have started.
-func HighestNeeded(r *limit.Round, m *limit.Model, v *limit.Variant, past []contract.Stretch) (highest int, started, held time.Duration) {
+func HighestNeeded(r *limit.Round, m *limit.Model, v *limit.Variant, past []contract.HistoryEntry) (highest int, started, held time.Duration) {
 	started = min(cmp.Or(v.In.Startup, m.Lead), v.Policy.Down.Window)
 	highest, held = v.Target, heldFor(m, v)
 	for _, s := range past {
@@ -75,7 +75,7 @@ func HighestNeeded(r *limit.Round, m *limit.Model, v *limit.Variant, past []cont
 
 // HistoryOf is that of the variant with this round, as far back as any window or period
 // looks.
-func HistoryOf(r *limit.Round, v *limit.Variant) []contract.Stretch {
+func HistoryOf(r *limit.Round, v *limit.Variant) []contract.HistoryEntry {
 	span := max(v.Policy.Up.Window, v.Policy.Down.Window, fleet.PodPatience)
 	for _, b := range []contract.Behavior{v.Policy.Up, v.Policy.Down} {
 		for _, p := range b.Policies {
@@ -90,7 +90,7 @@ func HistoryOf(r *limit.Round, v *limit.Variant) []contract.Stretch {
 		shown = v.Plan.Fallback.Replicas
 	}
 	now := r.Snapshot.Time
-	return contract.Record(past, contract.Stretch{From: now, Until: now, Replicas: v.Plan.Current, Wanted: v.Wanted, Needed: v.Needed, Desired: shown, Decided: v.Managed}, span)
+	return contract.Record(past, contract.HistoryEntry{From: now, Until: now, Replicas: v.Plan.Current, Wanted: v.Wanted, Needed: v.Needed, Desired: shown, Decided: v.Managed}, span)
 }
 
 // restrainDown slows down what goes, from a number on; but not what goes because nothing is

@@ -18,7 +18,7 @@ func ChooseVictims(r *limit.Round, giving map[*limit.Variant][]string) {
 		// Of the pods, not of what the target asks for: some of those may have no pod
 		// yet, and some pods of an earlier scale-down may still be there.
 		n := v.In.Ready + len(v.In.Starting) - v.Target
-		if n <= 0 || v.Target >= v.In.Current || !v.Picks() {
+		if n <= 0 || v.Target >= v.In.Current || !v.ChoosesVictims() {
 			return
 		}
 		choosing = append(choosing, v)

@@ -32,7 +32,7 @@ func Near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
 
 // LearnedModel is the latency model as it is believed now: what was learned, else what was given at the
 // pace that was seen.
-func LearnedModel(l *contract.Learning, given serving.Profile) serving.Profile {
+func LearnedModel(l *contract.LatencyMemory, given serving.Profile) serving.Profile {
 	switch {
 	case l.Estimate.Usable():
 		return l.Estimate.Profile
