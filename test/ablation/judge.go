@@ -131,7 +131,7 @@ func (b *bench) closedLoop(ctx context.Context, program string) (map[string]int,
 	return failures, nil
 }
 
-// replays replays all loads with all seeds.
+// replays plays all loads with all seeds.
 func (b *bench) replays(ctx context.Context, program, folder string) ([][]outcome, error) {
 	learning := filepath.Join(folder, "learning.yaml")
 	if err := untold(ctx, program, learning); err != nil {

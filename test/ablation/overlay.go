@@ -59,8 +59,8 @@ func overlay(r *rule, root, folder string) ([]string, error) {
 	if r == nil {
 		return nil, nil
 	}
-	real := filepath.Join(root, r.cut.source())
-	code, err := os.ReadFile(real) // #nosec G304: a path of this repository
+	source := filepath.Join(root, r.cut.source())
+	code, err := os.ReadFile(source) // #nosec G304: a path of this repository
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func overlay(r *rule, root, folder string) ([]string, error) {
 	if err := os.WriteFile(instead, changed, 0o600); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {real: instead}})
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {source: instead}})
 	if err != nil {
 		return nil, fmt.Errorf("describe the change of %s: %w", strconv.Quote(r.name), err)
 	}
