@@ -81,6 +81,39 @@ func TestAScaleDownIsUndone(t *testing.T) {
 	}
 }
 
+// Twice the rate with no more requests in flight is no more load: clients have their answers sooner.
+func TestWhatIsAskedSoonerIsNoMoreLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, now float64
+		undone      bool
+	}{
+		"as many are in flight": {100, 100, true},
+		"fewer are in flight":   {100, 60, true},
+		"a little more":         {100, 104, true},
+		"more are in flight":    {100, 106, false},
+		"nobody knew how many":  {0, 100, false},
+		"nobody knows how many": {100, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running := Sample{}
+			if c.now > 0 {
+				running = Sample{Value: c.now, Time: epoch, Present: true}
+			}
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4, Replicas: []Replica{{Running: running}}})
+			m.Evidence, m.Demand.Now = signal.EvidenceFull, 20
+			m.Old.Lowered, v.Old.Lowered = Lowered{Load: 10, InFlight: c.before}, 4
+			within(r, m).JudgeLowered(&need.Need{Want: need.WantMore, Supply: 10})
+			if !c.undone {
+				assert.Zero(t, m.Next.TooFew)
+				assert.Equal(t, capacity.Rate(20), m.Next.Lowered.Most)
+				return
+			}
+			assert.Equal(t, capacity.Rate(10), m.Next.TooFew.Load, "for what it was left for")
+			assert.Equal(t, 4, v.Next.TooFew)
+		})
+	}
+}
+
 // What was seen at a load that a replica cannot carry is forgotten within an hour; that it
 // could not is tried again, each time after twice as long, until once in a day. The prompts weigh
 // more than the first guess of a curve has it.
@@ -254,6 +287,28 @@ func TestHangingReplicasAreAdded(t *testing.T) {
 	m.Stack()
 	v.Load.Hanging = 1
 	assert.Equal(t, 3, m.LoadOfAll().Hanging)
+}
+
+// A twentieth more is the same load; and where nobody knows what a replica serves, so is what
+// three standard deviations of the forecast explain.
+func TestTheSameLoad(t *testing.T) {
+	_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+	at := epoch
+	belief := forecast.Belief{}
+	for range 20 {
+		at = at.Add(time.Minute)
+		belief = belief.Observe(at, forecast.Count{Rate: 0.1, Span: time.Minute}, nil)
+	}
+	m.Demand.Forecast, m.Demand.Known = &belief, true
+	_, variance := belief.Moments()
+	chance := 3 * math.Sqrt(variance)
+	assert.InDelta(t, 0.105, float64(m.About(0.1)), 1e-9)
+	m.Rated = false
+	assert.Greater(t, chance, 0.02)
+	assert.InDelta(t, 0.1+chance, float64(m.About(0.1)), 1e-9)
+	assert.InDelta(t, 105, float64(m.About(100)), 1e-9)
+	m.Demand.Known = false
+	assert.InDelta(t, 0.105, float64(m.About(0.1)), 1e-9)
 }
 
 // Servers that are slow for some minutes right after a scale-down make it look like too few. It is tried

@@ -23,6 +23,8 @@ var rules = []rule{
 	{"switch-mix", "a model switches to a cheaper mix of variants", cut{"decision/allocate/replace.go", "ReplaceMix", "", "return nil, false"}},
 	{"switch-seldom", "after a switch no other one is made for a while", cut{"decision/allocate/replace.go", "tooSoon", "", "return false"}},
 	{"too-few", "what a scale-down left in vain is not left again", cut{"decision/allocate/replace.go", "TooFewLeft", "", "return false"}},
+	{"clients-wait", "more requests with no more in flight are no more load", cut{"decision/need/lowered.go", "workSince", "", "return m.Work()"}},
+	{"chance-is-same", "more by chance is the same load, where no rate is known", cut{"decision/need/lowered.go", "About", "", "return load * ModelHeadroom"}},
 	{"no-far-stretch", "replicas of unknown rate at most halve at once", cut{"decision/allocate/shrink.go", "asFar", "", "return 0"}},
 	{"misfits-go", "replicas that miss the SLO go while others lack room", cut{"decision/allocate/shrink.go", "RelieveMisfits", "", "return"}},
 	{"worth-its-price", "a dear replica is bought for what is likelier to come", cut{"decision/allocate/price.go", "LeaveDear", "", "return"}},

@@ -197,9 +197,11 @@ type HistoryEntry struct {
 	Decided bool
 }
 
-// Lowered is a scale-down: the work that was to be carried, and the most since. Short is set where more
-// was wanted all the same, by the promise, so that a trigger alone says later that too few were left.
+// Lowered is a scale-down: the work that was to be carried, the most since, and how many requests the
+// replicas had. Short is set where more was wanted all the same, by the promise, so that a trigger alone
+// says later that too few were left.
 type Lowered struct {
+	InFlight   float64
 	Load, Most capacity.Rate
 	Short      bool
 }

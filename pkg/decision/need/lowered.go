@@ -1,6 +1,7 @@
 package need
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ const LeastBelieved = 20 * time.Minute
 // servers and the same promise. A queue is no excuse: what waited when they went is reckoned with.
 func (m *Model) JudgeLowered(n *Need) {
 	last, few := m.Old.Lowered, m.Old.TooFew
-	work := m.Work()
+	work := m.workSince(&last)
 	last.Most = max(last.Most, work)
 	undone := n.Want == WantMore && (n.Triggered || !last.Short) && m.Evidence == signal.EvidenceFull && m.Load.Hanging == 0 && m.Began() == 0 && last.Most <= m.About(last.Load)
 	for _, v := range m.Variants {
@@ -49,8 +50,25 @@ func (m *Model) JudgeLowered(n *Need) {
 	}
 }
 
-// About is the most that is the same load.
-func (m *Model) About(load capacity.Rate) capacity.Rate { return load * ModelHeadroom }
+// workSince is the work that came since a scale-down. Where slow replicas went, clients who wait for
+// answers have them sooner, and send more with no more in flight: that is none.
+func (m *Model) workSince(last *contract.Lowered) capacity.Rate {
+	if n := m.InFlight(); 0 < n && n <= last.InFlight*ModelHeadroom {
+		return min(m.Work(), last.Load)
+	}
+	return m.Work()
+}
+
+// About is the most that is the same load: a little more, and where nobody knows what a replica
+// serves, so that a trial is all that tells, as much more as chance explains.
+func (m *Model) About(load capacity.Rate) capacity.Rate {
+	most := load * ModelHeadroom
+	if !m.Rated && m.Demand.Known {
+		_, variance := m.Demand.Forecast.Moments()
+		most = max(most, load+capacity.Rate(signal.SettledChance*math.Sqrt(variance)))
+	}
+	return most
+}
 
 // Work is the load that is carried, as work.
 func (m *Model) Work() capacity.Rate { return m.inWork(m.Carried()) }

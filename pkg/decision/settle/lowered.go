@@ -17,7 +17,7 @@ func NoteLowered(m *limit.Model, giving map[*limit.Variant][]string) {
 	now := contract.Lowered{}
 	taken := slices.ContainsFunc(m.Variants, func(v *limit.Variant) bool { return len(giving[v]) > 0 || v.Bounded(v.In.Current) < v.In.Current })
 	if m.Load.Hanging == 0 && !taken {
-		now = contract.Lowered{Load: m.Work(), Short: m.Need.Want == need.WantMore}
+		now = contract.Lowered{Load: m.Work(), InFlight: m.InFlight(), Short: m.Need.Want == need.WantMore}
 	}
 	m.Next.Lowered = now
 	for _, v := range m.Variants {
