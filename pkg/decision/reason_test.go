@@ -80,7 +80,7 @@ func TestMinReplicasIsTheReasonWhereItKeepsReplicas(t *testing.T) {
 			require.Equal(t, 2, *v.Desired)
 			assert.Equal(t, c.want, v.Reason)
 			assert.Equal(t, c.says, textOf(v.Message))
-			assert.Equal(t, c.binds, textOf(v.Binds))
+			assert.Equal(t, c.binds, textOf(v.BoundBy))
 		})
 	}
 }
