@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/preempt"
 )
 
 func TestVictims(t *testing.T) {
@@ -74,9 +74,9 @@ func TestWhoGivesItsRoomGoesHoweverBusy(t *testing.T) {
 		{Name: "idle", Waiting: Sample{Value: 0, Time: epoch, Present: true}, KVUse: Sample{Value: 0.1, Time: epoch, Present: true}},
 	}})
 	v.Load.Of = []fleet.Class{fleet.Saturated, fleet.Saturated, fleet.Unsaturated}
-	assert.Equal(t, []string{"idle"}, names(allocate.Removable(r, within(r, v), 1, nil, nil)))
-	assert.Equal(t, []string{"idle", "busy"}, names(allocate.Removable(r, within(r, v), 2, nil, nil)))
-	gives := allocate.Removable(r, within(r, v), 1, []string{"busiest"}, nil)
+	assert.Equal(t, []string{"idle"}, names(preempt.Removable(r, within(r, v), 1, nil, nil)))
+	assert.Equal(t, []string{"idle", "busy"}, names(preempt.Removable(r, within(r, v), 2, nil, nil)))
+	gives := preempt.Removable(r, within(r, v), 1, []string{"busiest"}, nil)
 	assert.Equal(t, []string{"busiest", "idle"}, names(gives))
 	assert.True(t, gives[0].Chosen)
 	assert.False(t, gives[1].Chosen)

@@ -159,7 +159,7 @@ func GiversOf(r *limit.Round, models []*limit.Model) [][]Giver {
 			if m.Evidence != signal.EvidenceFull || v.Rolling() || down.Select == contract.SelectDisabled || v.Tolerates(down, v.Target-1) || v.Unknown() != nil {
 				return
 			}
-			all := allocate.Removable(r, v, v.Target, nil, nodes)
+			all := Removable(r, v, v.Target, nil, nodes)
 			if !v.In.ChoosesVictims && !v.In.Numbered && slices.ContainsFunc(all, func(p placement.Replica) bool { return p.Node != all[0].Node }) {
 				return
 			}

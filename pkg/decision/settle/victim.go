@@ -2,8 +2,8 @@ package settle
 
 import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision/allocate"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/limit"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/preempt"
 )
 
 // ChooseVictims names the replicas that should go, the first one first, of every variant
@@ -22,7 +22,7 @@ func ChooseVictims(r *limit.Round, giving map[*limit.Variant][]string) {
 			return
 		}
 		choosing = append(choosing, v)
-		leaving = append(leaving, placement.Leaving{Request: v.In.Request, Replicas: allocate.Removable(r, v, n, giving[v], r.Nodes()), Count: n})
+		leaving = append(leaving, placement.Leaving{Request: v.In.Request, Replicas: preempt.Removable(r, v, n, giving[v], r.Nodes()), Count: n})
 	})
 	if len(leaving) == 0 {
 		return
