@@ -145,7 +145,7 @@ func (a *Account) sentences(w *writer, now time.Time) {
 	if a.Meaning != "" && !same(a.Meaning, d.Message) {
 		why += ". " + a.Meaning
 	}
-	settled := cmp.Or(d.BoundBy, "not known")
+	settled := cmp.Or(d.Binds, "not known")
 	if stage, detail, cut := strings.Cut(settled, ": "); cut && same(detail, d.Message) {
 		settled = stage + ", as above"
 	}

@@ -143,7 +143,7 @@ func Number(n int) *int32 {
 }
 
 func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
-	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: sentence.Of(p.Message), BoundBy: sentence.Of(p.BoundBy), Alternative: sentence.Of(p.Alternative)}
+	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: sentence.Of(p.Message), Binds: sentence.Of(p.BoundBy), Alternative: sentence.Of(p.Alternative)}
 	for _, step := range p.Steps {
 		d.Steps = append(d.Steps, v1alpha1.DecisionStep{
 			Stage: string(step.Stage), Before: *Number(step.Before), After: *Number(step.After), Reason: string(step.Reason), Detail: sentence.Of(step.Detail),

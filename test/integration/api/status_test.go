@@ -40,7 +40,7 @@ func full() v1alpha1.VariantAutoscalingStatus {
 		Decision: &v1alpha1.Decision{
 			Reason:  "Saturated",
 			Message: strings.Repeat("ü", 5000),
-			BoundBy: strings.Repeat("b", 500), Alternative: strings.Repeat("a", 500),
+			Binds:   strings.Repeat("b", 500), Alternative: strings.Repeat("a", 500),
 		},
 		Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,

@@ -16,7 +16,7 @@ const (
 func (d *Decision) Bound() {
 	d.Reason = cut(d.Reason, maxWord)
 	d.Message = cut(d.Message, maxMessage)
-	d.BoundBy = cut(d.BoundBy, maxDetail)
+	d.Binds = cut(d.Binds, maxDetail)
 	d.Alternative = cut(d.Alternative, maxDetail)
 	if surplus := len(d.Steps) - maxSteps; surplus > 0 {
 		d.Steps = d.Steps[surplus:]

@@ -24,7 +24,7 @@ func TestBoundLeavesWhatFits(t *testing.T) {
 func TestBoundKeepsTheLastSteps(t *testing.T) {
 	decision := v1alpha1.Decision{
 		Message: strings.Repeat("ü", 2000),
-		BoundBy: strings.Repeat("b", 300),
+		Binds:   strings.Repeat("b", 300),
 	}
 	for i := range int32(20) {
 		decision.Steps = append(decision.Steps, v1alpha1.DecisionStep{Stage: "s", After: i, Detail: strings.Repeat("d", 500)})
@@ -32,7 +32,7 @@ func TestBoundKeepsTheLastSteps(t *testing.T) {
 	decision.Bound()
 	assert.Equal(t, 1024, utf8.RuneCountInString(decision.Message))
 	assert.True(t, strings.HasSuffix(decision.Message, "ü…"), "a cut shows")
-	assert.Equal(t, 256, utf8.RuneCountInString(decision.BoundBy))
+	assert.Equal(t, 256, utf8.RuneCountInString(decision.Binds))
 	assert.Len(t, decision.Steps, 16)
 	assert.EqualValues(t, 19, decision.Steps[15].After)
 	assert.Equal(t, 256, utf8.RuneCountInString(decision.Steps[0].Detail))

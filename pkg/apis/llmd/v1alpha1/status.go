@@ -161,13 +161,13 @@ type Decision struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Steps []DecisionStep `json:"steps,omitempty"`
-	// BoundBy says what the number of replicas comes from, as the stage of the decision and
+	// Binds says what the number of replicas comes from, as the stage of the decision and
 	// its detail: the last limit that changed it, such as maxReplicas, the room on the
 	// cluster or spec.behavior, else the demand. Without the field the demand is not known,
 	// or the variant took no part in the decision.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	BoundBy string `json:"binds,omitempty"`
+	Binds string `json:"binds,omitempty"`
 	// Alternative is the next best mix of replicas of the model's variants, with its price; where
 	// a price is not known, with its devices.
 	// +optional
