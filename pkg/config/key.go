@@ -254,7 +254,7 @@ func decisionKeys() []Key {
 			with(count(func(c *Config) *int { return &c.Growth.Pods })),
 		Key{Name: "WVA_GROWTH_LIMIT_PERCENT", Default: strconv.Itoa(defaults.Growth.Percent), Help: "The same as WVA_GROWTH_LIMIT_REPLICAS, in percent of the replicas that serve. 0 for both means no limit."}.
 			with(count(func(c *Config) *int { return &c.Growth.Percent })),
-		dynamic("WVA_CONFLICT_PERIOD", defaults.ConflictWindow, "How long a change of the replicas by somebody else is remembered. Somebody else who sets the same number again within this time is in conflict. So is somebody who makes a second change within the scale-down window.",
+		dynamic("WVA_CONFLICT_PERIOD", defaults.ConflictWindow, "How long a change of the replicas by somebody else is remembered. Somebody else who sets the same number again within this time is in conflict. So is somebody who makes a second change within the scale-down window, or within five minutes if that is longer.",
 			func(c *Config) *time.Duration { return &c.ConflictWindow }),
 		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "A switch to a cheaper variant must pay for the start-up of its replicas within this time.",
 			func(c *Config) *time.Duration { return &c.Horizon }),

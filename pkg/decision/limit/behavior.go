@@ -137,7 +137,8 @@ func (r *Round) RateLimit(v *Variant, b contract.Behavior, sign int) int {
 
 // ReplicasBefore is what the target asked for when the period began, or where somebody else sets
 // that, what was shown: in mode Metric whoever follows it need not have. What a round wrote was so from that round on,
-// although only the next one saw it.
+// although only the next one saw it. The history reaches as far back as settle.HistoryOf keeps it: whoever asks
+// for a longer period than those of the policies has it kept there.
 func (r *Round) ReplicasBefore(v *Variant, period time.Duration) int {
 	start := v.From()
 	for i := len(v.Old.History) - 1; i >= 0 && !v.Anew; i-- {
