@@ -89,6 +89,10 @@ func TestDriftIsRevertedAndNothingElseIsTouched(t *testing.T) {
 	require.NoError(t, api.Delete(t.Context(), read(t, service)))
 	comes(t, service, "the Service again", func(*corev1.Service) bool { return true })
 	reaches(t, object, v1alpha2.PhaseReady)
+	// Kubernetes writes the status until the two pods are gone.
+	comes(t, deployment, "one replica in its status", func(d *deploymentType) bool {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == 1 && d.Status.AvailableReplicas == 1 && ptr.Deref(d.Status.TerminatingReplicas, 0) == 0
+	})
 
 	before := versions(t, namespace)
 	edit(t, object, func(o *v1alpha2.LlamaStackDistribution) { o.Labels = map[string]string{"some": "label"} })
