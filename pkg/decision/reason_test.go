@@ -18,10 +18,7 @@ func TestWhoIsSteadyHasWhatIsRequired(t *testing.T) {
 	below := 0
 	for seed := range uint64(cases()) {
 		random := rand.New(rand.NewPCG(seed, 12))
-		c := scene{
-			seed: seed, models: 1 + int(seed%3), load: []float64{0.3, 0.8, 1, 1.4, 3}[random.IntN(5)],
-			limited: random.IntN(2) == 0, hybrid: random.IntN(2) == 0, plain: random.IntN(4) == 0,
-		}
+		c := drawScene(random, seed)
 		s, policy := c.build()
 		disturb(random, &s, &policy)
 		memory := Memory{}

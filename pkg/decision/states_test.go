@@ -25,15 +25,20 @@ func TestRandomStatesKeepTheRules(t *testing.T) {
 	}
 }
 
+// drawScene draws what a random state is made of.
+func drawScene(random *rand.Rand, seed uint64) scene {
+	return scene{
+		seed: seed, models: 1 + int(seed%3), load: []float64{0.3, 0.8, 1, 1.4, 3}[random.IntN(5)],
+		limited: random.IntN(2) == 0, hybrid: random.IntN(2) == 0, plain: random.IntN(4) == 0,
+	}
+}
+
 // tellState plays four rounds of a random state: what was planned is carried out, some
 // minutes go by, and the pods come or do not. It returns all that the plans say.
 func tellState(t *testing.T, seed uint64) string {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 12))
-	c := scene{
-		seed: seed, models: 1 + int(seed%3), load: []float64{0.3, 0.8, 1, 1.4, 3}[random.IntN(5)],
-		limited: random.IntN(2) == 0, hybrid: random.IntN(2) == 0, plain: random.IntN(4) == 0,
-	}
+	c := drawScene(random, seed)
 	s, policy := c.build()
 	disturb(random, &s, &policy)
 	memory := Memory{}

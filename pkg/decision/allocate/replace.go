@@ -251,7 +251,7 @@ func tellDearer(r *limit.Round, m *limit.Model, candidates []*limit.Variant, nee
 }
 
 // TooFewLeft reports whether so many replicas of each variant are no more than what a
-// scale-down or a switch left in vain, for about the same load or more.
+// scale-down left in vain, for about the same load or more.
 func TooFewLeft(m *limit.Model, replicas func(*limit.Variant) int) bool {
 	few := &m.Next.TooFew
 	return few.Load > 0 && !m.Retries && m.About(m.Work()) >= few.Load &&
