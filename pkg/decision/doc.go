@@ -105,7 +105,7 @@
 //	aheadFactor           -         C  times as old as it is ahead that a sample from the future counts
 //	leastUnsaturated      replicas  P  known to have some spare before a ready one goes
 //	hollow                share     C  of the usual answer below which that of one replica alone is none: any small one
-//	leastJudged           requests  C  completed in a window that tell a replica from others: the mean of as many is a third off
+//	LeastJudged           requests  C  completed in a window that tell a replica from others: the mean of as many is a third off
 //	UnseenTimes           -         C  times what its replicas can have done that a gateway may count, as it may be read before they are, and times as fast as its tokens tell that one may serve
 //	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves
 //	FastInterval          time      P  time between fast rounds

@@ -49,6 +49,7 @@ var rules = []rule{
 	{"doubted-server", "another pace than was learned is another server", cut{"decision/rate/profile.go", "Doubted", "", "return false"}},
 	{"pace", "a given profile is paced by what is seen", cut{"decision/rate/profile.go", "Repace", "", "l.Given, l.Pace = given, 1; return"}},
 	{"profile-votes", "a given profile is one observation more", cut{"decision/rate/rate.go", "seenAt", "", "return v.Next.Curve.Rate(n, shape, bends)"}},
+	{"idle-corrects", "what hardly any requests show corrects what was seen of others", cut{"capacity/serving/curve.go", "ObserveIdle", "", "return c"}},
 	{"keeps-once-kept", "a variant that keeps the SLO stays so at half the rate", cut{"decision/rate/rate.go", "", "keptPromised", "LeastPromised"}},
 	{"hardly-asked", "replicas that show no rate are counted by how full they are", cut{"decision/rate/rate.go", "eachHardlyAsked", "", "return 1"}},
 	{"peak-budget", "the rare peak may spend the misses of the whole time", cut{"decision/need/budget.go", "SizedFor", "", "return peak"}},

@@ -33,7 +33,7 @@ type promiseScrape struct {
 }
 
 // kept is how many scrapes are kept: those of the window.
-const kept = int(window/scrapeEvery) + 1
+const kept = int(window / scrapeEvery)
 
 func (s scrape) when() time.Duration        { return s.at }
 func (s gatewayScrape) when() time.Duration { return s.at }

@@ -143,3 +143,29 @@ func TestAShortageThatWasNoneIsForgotten(t *testing.T) {
 	w := watched(s, 8*time.Hour)
 	assert.LessOrEqual(t, w.models[0].variants[0].target, 4, w.tell())
 }
+
+// For an hour requests are longer or shorter than ever after, and few replicas have any in service. What
+// was seen of these says nothing of those that come then, and replicas that are hardly asked show little
+// of them: it is enough to know better. Nobody keeps a fleet that is empty for what one served of others.
+func TestWhatOtherRequestsShowedIsForgottenWhileHardlyAnyCome(t *testing.T) {
+	for _, hybrid := range []bool{false, true} {
+		for _, told := range []bool{false, true} {
+			for _, times := range []float64{0.05, 0.3, 5, 20} {
+				s := constant(0, variant("a", fast, 10, 8))
+				s.Models[0].Variants[0].Told = told
+				if hybrid {
+					s.hybrid(capacity.SLO{TTFT: 2000, ITL: 9})
+				}
+				s.Models[0].Gateway = true
+				each := newTruth(&s.Models[0], &s.Models[0].Variants[0], s, 0).promise.least
+				if !hybrid {
+					each = s.each(0)
+				}
+				s.Models[0].Load = []Point{{Rate: 0.3}, {time.Hour, 0.3}, {70 * time.Minute, 1.5 * each}}
+				s.Faults = []Fault{{Kind: FaultPrompts, From: step, To: 61 * time.Minute, Factor: times}}
+				w := watched(s, 4*time.Hour)
+				assert.LessOrEqual(t, w.models[0].variants[0].target, 5, "hybrid %v, told %v, %v times: %s", hybrid, told, times, w.tell())
+			}
+		}
+	}
+}

@@ -17,10 +17,9 @@ const (
 	// step is how far the world moves at a time.
 	step = 5 * time.Second
 	// scrapeEvery is the time between two scrapes, and window that over which rates and means
-	// are taken: from the newest scrape back to the one that is just a minute older, which
-	// Prometheus would leave out.
+	// are taken: four scrapes, as a range of Prometheus 3 covers them, which is open on the left.
 	scrapeEvery = 15 * time.Second
-	window      = time.Minute + 1
+	window      = time.Minute
 	// leastQueue is the waiting requests per replica that are a queue.
 	leastQueue = 5
 )

@@ -40,6 +40,9 @@ const (
 	// slopePriorSpread is the relative spread of n at which observations and the
 	// prior have the same say in the slope.
 	slopePriorSpread = 0.15
+	// leastInService is how many requests a replica must have in service so that its point
+	// joins the line: with fewer it tells nothing of how the time grows with them.
+	leastInService = 0.5
 )
 
 // Known reports whether anything was observed.
@@ -49,9 +52,33 @@ func (c Curve) Known() bool { return c.Weight > 0 }
 // requests completed per second, of the given shape (which may be unknown). Points
 // without load or completions say nothing of the residence time and are left out.
 func (c Curve) Observe(now time.Time, n float64, served capacity.Rate, shape capacity.TokenShape) Curve {
-	if n < 0.5 || served <= 0 || math.IsNaN(n) || math.IsInf(n, 0) || math.IsInf(float64(served), 0) {
+	if n < leastInService || !isPoint(n, served) {
 		return c
 	}
+	return c.add(now, n, served, shape)
+}
+
+// ObserveIdle looks at a replica's operating point with fewer requests in service than Observe takes.
+// It is left out while the line says the same of it within the factor. Where it does not, the line was
+// seen of other requests, and no point of a replica that is hardly asked would ever correct it: the line
+// begins anew with this one.
+func (c Curve) ObserveIdle(now time.Time, n float64, served capacity.Rate, shape capacity.TokenShape, factor float64) Curve {
+	if !c.Known() || n >= leastInService || !isPoint(n, served) {
+		return c
+	}
+	if off := float64(c.Rate(n, shape, Profile{}) / served); off > 0 && max(off, 1/off) <= factor {
+		return c
+	}
+	return Curve{}.add(now, n, served, shape)
+}
+
+// isPoint reports whether so many in service and such a rate show a residence time.
+func isPoint(n float64, served capacity.Rate) bool {
+	return n > 0 && served > 0 && !math.IsNaN(n) && !math.IsInf(n, 0) && !math.IsInf(float64(served), 0)
+}
+
+// add adds a point.
+func (c Curve) add(now time.Time, n float64, served capacity.Rate, shape capacity.TokenShape) Curve {
 	// Little's law: residence = number in service / rate.
 	w := n / float64(served)
 	perToken := shape.Output > 0

@@ -63,3 +63,22 @@ func TestPointsThatACurveTakes(t *testing.T) {
 func TestACurveWithoutResidenceTimeHasNoRate(t *testing.T) {
 	assert.Zero(t, Curve{Weight: 1, N: 5}.Rate(5, conv, Profile{}))
 }
+
+// A tenth of a request in service for a second each is what the line says: nothing changes. For four
+// seconds each it is of other requests, and the line begins anew. More in service are for Observe, and
+// of what nobody knows yet nothing is corrected.
+func TestCurveOfOtherRequestsBeginsAnew(t *testing.T) {
+	nothing := capacity.TokenShape{}
+	c := Curve{}.Observe(epoch, 10, 5, nothing)
+	usual := c.Rate(0.1, nothing, Profile{})
+	assert.Equal(t, c, c.ObserveIdle(epoch, 0.1, usual/1.4, nothing, 1.5))
+	assert.Equal(t, c, c.ObserveIdle(epoch, 0.1, usual*1.4, nothing, 1.5))
+	for _, served := range []capacity.Rate{usual / 4, usual * 4} {
+		anew := c.ObserveIdle(epoch, 0.1, served, nothing, 1.5)
+		assert.InEpsilon(t, float64(served), float64(anew.Rate(0.1, nothing, Profile{})), 1e-9)
+		assert.InDelta(t, 1, anew.Weight, 0)
+	}
+	assert.Equal(t, c, c.ObserveIdle(epoch, 0.5, usual/4, nothing, 1.5))
+	assert.Equal(t, c, c.ObserveIdle(epoch, 0.1, 0, nothing, 1.5))
+	assert.Equal(t, Curve{}, Curve{}.ObserveIdle(epoch, 0.1, usual, nothing, 1.5))
+}

@@ -14,9 +14,9 @@ import (
 const (
 	// hollow is the share of the usual answer below which that of one replica alone is none.
 	hollow = 0.25
-	// leastJudged is how many requests a replica must have completed within the metrics window
+	// LeastJudged is how many requests a replica must have completed within the metrics window
 	// to be compared with others.
-	leastJudged = 9
+	LeastJudged = 9
 )
 
 // Odd are the replicas of a variant that are unlike the others.
@@ -146,7 +146,7 @@ func (v *Variant) idleBeside() (idle []bool) {
 	works := false
 	for i := range v.In.Replicas {
 		p := &v.In.Replicas[i]
-		works = works || v.Round.Fresh(p.Served) && p.Served.Value*v.Round.Window(p).Seconds() >= leastJudged
+		works = works || v.Round.Fresh(p.Served) && p.Served.Value*v.Round.Window(p).Seconds() >= LeastJudged
 		if v.Round.Fledgling(p) || !v.Round.Fresh(p.Served, p.Running, p.Waiting) || p.Served.Value+p.Running.Value+p.Waiting.Value > 0 {
 			continue
 		}
@@ -240,7 +240,7 @@ func (v *Variant) paces(m *Model) (paces []float64, usual float64) {
 	for i := range v.In.Replicas {
 		paces[i] = math.NaN()
 		p := &v.In.Replicas[i]
-		if !v.Round.Fresh(p.Running, p.Served) || p.Served.Value*v.Round.Window(p).Seconds() < leastJudged || !v.Round.Settled(p) {
+		if !v.Round.Fresh(p.Running, p.Served) || p.Served.Value*v.Round.Window(p).Seconds() < LeastJudged || !v.Round.Settled(p) {
 			continue
 		}
 		shape := v.Round.ShapeOf(p, m.Old.Tokens.Shape)
@@ -297,7 +297,7 @@ func (v *Variant) empties(m *Model) []bool {
 	for i := range v.In.Replicas {
 		p := &v.In.Replicas[i]
 		ready++
-		if !v.Round.Fresh(p.Served, p.Output) || p.Served.Value*v.Round.Window(p).Seconds() < leastJudged {
+		if !v.Round.Fresh(p.Served, p.Output) || p.Served.Value*v.Round.Window(p).Seconds() < LeastJudged {
 			continue
 		}
 		if empty[i] = p.Output.Value < hollow*usual; empty[i] {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/contract"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision/fleet"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision/signal"
 )
 
@@ -117,10 +119,12 @@ func (m *Model) TellSupply() {
 	})
 }
 
-// learn adds what the replicas show to the variant's curve.
+// learn adds what the replicas show to the variant's curve. What those show that are hardly asked
+// is taken together: one of them completes too few requests to tell anything.
 func (v *Variant) learn(shape capacity.TokenShape) serving.Curve {
 	curve := v.Old.Curve
 	seen := curve.Updated
+	var all point
 	for i := range v.In.Replicas {
 		p := &v.In.Replicas[i]
 		if !v.Odd.At(i) && v.Round.Fresh(p.Running, p.Served) && p.Served.Time.After(seen) && v.Round.Settled(p) {
@@ -128,10 +132,37 @@ func (v *Variant) learn(shape capacity.TokenShape) serving.Curve {
 			if v.Round.Age(p.InService) == signal.AgeFresh {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)
 			}
-			curve = curve.Observe(p.Served.Time, p.Running.Value, served, v.Round.ShapeOf(p, shape))
+			own := v.Round.ShapeOf(p, shape)
+			curve = curve.Observe(p.Served.Time, p.Running.Value, served, own)
+			all.add(p, v.Round.Window(p), served, own)
 		}
 	}
+	if curve.Updated.Equal(seen) && all.completed >= fleet.LeastJudged {
+		served := all.served / capacity.Rate(all.replicas)
+		lengths := capacity.TokenShape{Input: capacity.Tokens(all.input / float64(all.served)), Output: capacity.Tokens(all.output / float64(all.served))}
+		curve = curve.ObserveIdle(all.at, all.running/all.replicas, served, lengths, signal.WrongPace)
+	}
 	return curve
+}
+
+// point is what replicas of a variant show together.
+type point struct {
+	at                                          time.Time
+	replicas, running, completed, input, output float64
+	served                                      capacity.Rate
+}
+
+// add adds one replica that serves such requests at that rate.
+func (s *point) add(p *contract.Replica, window time.Duration, served capacity.Rate, shape capacity.TokenShape) {
+	s.replicas++
+	s.running += p.Running.Value
+	s.completed += p.Served.Value * window.Seconds()
+	s.served += served
+	s.input += float64(served) * float64(shape.Input)
+	s.output += float64(served) * float64(shape.Output)
+	if p.Served.Time.After(s.at) {
+		s.at = p.Served.Time
+	}
 }
 
 // SeenRate is the rate of one replica at the load that the triggers allow, which is
